@@ -1,0 +1,1 @@
+//! What a mechanism costs under each neighbour relation, and how costs add up.

@@ -1,0 +1,1 @@
+//! Test kit: enumeration, neighbour tables, statistical alarms, the broken mechanisms and the attacks on them.

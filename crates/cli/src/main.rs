@@ -1,0 +1,2 @@
+//! The `reticent` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Schema, formula, registration, scanning, plans, sessions and reports.

@@ -1,0 +1,1 @@
+//! The door: private rows, folds with proved sensitivity, mechanisms, releases.

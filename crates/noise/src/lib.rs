@@ -1,0 +1,1 @@
+//! Exact integer samplers over a source of random bits.

@@ -1,0 +1,1 @@
+//! Models and diagnostics built on paid primitives; never sees a row.

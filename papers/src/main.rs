@@ -1,0 +1,2 @@
+//! Reproductions of the papers.
+fn main() {}
