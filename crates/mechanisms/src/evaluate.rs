@@ -1,0 +1,329 @@
+//! Runs row programs on batches: which records count, and the numbers each of them contributes.
+//!
+//! # Claim
+//! What a record contributes depends on that record alone (for units with several rows: on that unit's
+//! rows alone), and every term lies in the interval of [`RowProgram::bounds`].
+//! # Assumptions
+//! The source hands every row over once; with [`Unit::Column`] in file order.
+//! # Checked by
+//! `evaluate::tests::{terms_stay_in_their_bounds, record_wise, missing_and_other, unit_cap}`
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::program::{Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy, apply};
+use crate::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema};
+
+/// Whom the guarantee protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// One row.
+    Row,
+    /// All rows that share a value of an id column; the first `max_rows` of them in file order count.
+    Column {
+        /// Schema position of the id column.
+        column: usize,
+        /// Contribution bound.
+        max_rows: u32,
+    },
+}
+
+impl Unit {
+    /// Rows a unit can contribute.
+    pub fn max_rows(self) -> u32 {
+        match self {
+            Self::Row => 1,
+            Self::Column { max_rows, .. } => max_rows.max(1),
+        }
+    }
+}
+
+/// Counts the rows of each unit seen so far; lives as long as one scan.
+#[derive(Default, Debug)]
+pub(crate) struct Admission {
+    seen: HashMap<u128, u32>,
+}
+
+impl Admission {
+    /// For each row of the batch: is it among its unit's first rows?
+    pub(crate) fn admit(&mut self, unit: Unit, batch: &Batch) -> Vec<bool> {
+        let Unit::Column { column, max_rows } = unit else {
+            return vec![true; batch.rows()];
+        };
+        match batch.column(column) {
+            Cells::Id(ids) => ids
+                .iter()
+                .map(|id| {
+                    let seen = self.seen.entry(*id).or_insert(0);
+                    let admitted = *seen < max_rows;
+                    *seen = seen.saturating_add(1);
+                    admitted
+                })
+                .collect(),
+            // A source that did not read the id column contributes nothing: safe, and visible in any test.
+            _ => vec![false; batch.rows()],
+        }
+    }
+}
+
+/// A program prepared for one schema.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    program: RowProgram,
+    bounds: Vec<Interval>,
+    narrowed: Vec<Option<Interval>>,
+    declared: Vec<Option<Interval>>,
+    used: Vec<usize>,
+}
+
+/// The records of a batch that count, term by term.
+#[derive(Debug, Default)]
+pub(crate) struct Evaluated {
+    /// Number of records that count.
+    pub(crate) rows: usize,
+    /// One column per term, `rows` long.
+    pub(crate) terms: Vec<Vec<f64>>,
+}
+
+impl Prepared {
+    pub(crate) fn new(program: &RowProgram, schema: &Schema) -> Result<Self, ProgramError> {
+        let bounds = program.bounds(schema)?;
+        let scope = Scope::new(schema, program.filter.as_ref());
+        let plain = Scope::new(schema, None);
+        let each = |s: &Scope<'_>| (0..schema.columns.len()).map(|c| s.column(c).ok()).collect();
+        Ok(Self {
+            narrowed: each(&scope),
+            declared: each(&plain),
+            used: program.columns(),
+            bounds,
+            program: program.clone(),
+        })
+    }
+
+    pub(crate) fn bounds(&self) -> &[Interval] {
+        &self.bounds
+    }
+
+    /// Columns a source must decode for this program.
+    pub(crate) fn needs(&self, schema: &Schema, unit: Unit) -> Vec<usize> {
+        let mut needs = self.used.clone();
+        if let Unit::Column { column, .. } = unit {
+            needs.push(column);
+        }
+        if let Some(part) = &self.program.part {
+            match (&part.split.by, unit) {
+                (SplitBy::Column(c), Unit::Row) => needs.push(*c),
+                (SplitBy::Content, Unit::Row) => needs.extend(0..schema.columns.len()),
+                (_, Unit::Column { .. }) => {}
+            }
+        }
+        needs.sort_unstable();
+        needs.dedup();
+        needs
+    }
+
+    /// Runs the program on a batch; `admitted` says which rows are within their unit's bound.
+    pub(crate) fn run(&self, schema: &Schema, unit: Unit, batch: &Batch, admitted: &[bool]) -> Evaluated {
+        let n = batch.rows();
+        let mut keep: Vec<bool> = (0..n).map(|i| admitted.get(i).copied().unwrap_or(false)).collect();
+        if let Some(part) = &self.program.part {
+            route(part, schema, unit, batch, &mut keep);
+        }
+        let mut inputs = Inputs { schema, batch, narrowed: &self.declared, numbers: HashMap::new() };
+        for &c in &self.used {
+            inputs.present(c, &mut keep);
+        }
+        if let Some(filter) = &self.program.filter {
+            let truth = inputs.values(filter, &[], n);
+            keep.iter_mut().zip(&truth).for_each(|(k, t)| *k = *k && *t != 0.0);
+        }
+        inputs.narrowed = &self.narrowed;
+        inputs.numbers.clear();
+        let mut terms: Vec<Vec<f64>> = Vec::with_capacity(self.program.terms.len());
+        for (term, bound) in self.program.terms.iter().zip(&self.bounds) {
+            let mut values = inputs.values(term, &terms, n);
+            values.iter_mut().for_each(|v| *v = into(*v, *bound));
+            terms.push(values);
+        }
+        let rows = keep.iter().filter(|k| **k).count();
+        if rows != n {
+            for values in &mut terms {
+                let mut flags = keep.iter();
+                values.retain(|_| flags.next().copied().unwrap_or(false));
+            }
+        }
+        Evaluated { rows, terms }
+    }
+}
+
+/// Clamps, sending NaN (which cannot occur after [`Inputs::present`]) to the lower end.
+fn into(v: f64, i: Interval) -> f64 {
+    if v >= i.lower { if v <= i.upper { v } else { i.upper } } else { i.lower }
+}
+
+fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bool]) {
+    for (row, k) in keep.iter_mut().enumerate().filter(|(_, k)| **k) {
+        let mut hash = Sha256::new();
+        hash.update(part.split.salt.as_bytes());
+        hash.update([0]);
+        match (unit, &part.split.by) {
+            (Unit::Column { column, .. }, _) => batch.encode(column, row, &mut hash),
+            (Unit::Row, SplitBy::Column(c)) => batch.encode(*c, row, &mut hash),
+            (Unit::Row, SplitBy::Content) => (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash)),
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        let mut first = [0u8; 8];
+        first.iter_mut().zip(digest).for_each(|(a, b)| *a = b);
+        *k = part.split.part_of(u64::from_le_bytes(first)) == part.index;
+    }
+}
+
+struct Inputs<'a> {
+    schema: &'a Schema,
+    batch: &'a Batch,
+    narrowed: &'a [Option<Interval>],
+    numbers: HashMap<usize, Vec<f64>>,
+}
+
+impl Inputs<'_> {
+    fn missing(&self, c: usize) -> Missing {
+        self.schema.columns.get(c).map_or(Missing::Drop, |c| c.missing)
+    }
+
+    /// Clears `keep` where the column is missing and its policy is to drop.
+    fn present(&self, c: usize, keep: &mut [bool]) {
+        let drops = matches!(self.missing(c), Missing::Drop);
+        let other = match self.schema.columns.get(c).map(|c| &c.kind) {
+            Some(Kind::Levels { other, .. }) => *other,
+            _ => None,
+        };
+        let clear = |k: &mut bool, missing: bool| *k = *k && !missing;
+        match self.batch.column(c) {
+            Cells::Integer(v) => keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, drops && *x == MISSING_INTEGER)),
+            Cells::Real(v) => keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, drops && x.is_nan())),
+            Cells::Code(v) => keep
+                .iter_mut()
+                .zip(v)
+                .for_each(|(k, x)| clear(k, (drops && *x == MISSING_CODE) || (other.is_none() && *x == OTHER_CODE))),
+            Cells::Id(_) => {}
+            Cells::Unread => keep.iter_mut().for_each(|k| *k = false),
+        }
+    }
+
+    /// Numeric value of a column (levels: the index), missing cells imputed or (dropped anyway) low.
+    fn column(&mut self, c: usize, n: usize) -> Vec<f64> {
+        if let Some(v) = self.numbers.get(&c) {
+            return v.clone();
+        }
+        let bound = match (self.narrowed.get(c), self.schema.columns.get(c).map(|c| &c.kind)) {
+            (Some(Some(i)), _) => *i,
+            #[allow(clippy::cast_precision_loss, reason = "level counts are below 2^32")]
+            (_, Some(Kind::Levels { levels, .. })) => {
+                Interval { lower: 0.0, upper: levels.len().saturating_sub(1) as f64 }
+            }
+            _ => Interval { lower: 0.0, upper: 0.0 },
+        };
+        let fill = match self.missing(c) {
+            Missing::Impute(x) => x,
+            Missing::Drop => bound.lower,
+        };
+        let other = match self.schema.columns.get(c).map(|c| &c.kind) {
+            Some(Kind::Levels { other: Some(o), .. }) => f64::from(*o),
+            _ => bound.lower,
+        };
+        let values: Vec<f64> = match self.batch.column(c) {
+            #[allow(clippy::cast_precision_loss, reason = "the clamp below encloses; integer bounds are at most 2^53")]
+            Cells::Integer(v) => {
+                v.iter().map(|x| into(if *x == MISSING_INTEGER { fill } else { *x as f64 }, bound)).collect()
+            }
+            Cells::Real(v) => v.iter().map(|x| into(if x.is_nan() { fill } else { *x }, bound)).collect(),
+            Cells::Code(v) => v
+                .iter()
+                .map(|x| match *x {
+                    MISSING_CODE => into(fill, bound),
+                    OTHER_CODE => into(other, bound),
+                    x => into(f64::from(x), bound),
+                })
+                .collect(),
+            Cells::Id(_) | Cells::Unread => vec![bound.lower; n],
+        };
+        self.numbers.insert(c, values.clone());
+        values
+    }
+
+    fn values(&mut self, expr: &Expr, terms: &[Vec<f64>], n: usize) -> Vec<f64> {
+        match expr {
+            Expr::Constant(c) => vec![*c; n],
+            Expr::Column(c) | Expr::Code(c) => self.column(*c, n),
+            Expr::Level { column, level } => {
+                let mut v = self.column(*column, n);
+                let level = f64::from(*level);
+                #[allow(clippy::float_cmp, reason = "level indices are small integers, exact in f64")]
+                v.iter_mut().for_each(|x| *x = truth(*x == level));
+                v
+            }
+            Expr::Term(t) => terms.get(*t).cloned().unwrap_or_else(|| vec![0.0; n]),
+            Expr::Add(a, b) => self.pair(a, b, terms, n, |x, y| x + y),
+            Expr::Sub(a, b) => self.pair(a, b, terms, n, |x, y| x - y),
+            Expr::Mul(a, b) => self.pair(a, b, terms, n, |x, y| x * y),
+            Expr::Div(a, b) => self.pair(a, b, terms, n, |x, y| x / y),
+            Expr::Power(a, 2) => {
+                let mut v = self.values(a, terms, n);
+                v.iter_mut().for_each(|x| *x *= *x);
+                v
+            }
+            Expr::Power(a, k) => {
+                let mut v = self.values(a, terms, n);
+                v.iter_mut().for_each(|x| *x = libm::pow(*x, f64::from(*k)));
+                v
+            }
+            Expr::Call(f, a) => {
+                let mut v = self.values(a, terms, n);
+                v.iter_mut().for_each(|x| *x = apply(*f, *x));
+                v
+            }
+            Expr::Clamp(a, i) => {
+                let mut v = self.values(a, terms, n);
+                v.iter_mut().for_each(|x| *x = into(*x, *i));
+                v
+            }
+            #[allow(clippy::float_cmp, reason = "the analyst's comparison, taken literally")]
+            Expr::Compare(how, a, b) => self.pair(a, b, terms, n, |x, y| {
+                truth(match how {
+                    Comparison::Less => x < y,
+                    Comparison::LessEqual => x <= y,
+                    Comparison::Greater => x > y,
+                    Comparison::GreaterEqual => x >= y,
+                    Comparison::Equal => x == y,
+                    Comparison::NotEqual => x != y,
+                })
+            }),
+            Expr::And(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 && y != 0.0)),
+            Expr::Or(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 || y != 0.0)),
+            Expr::Not(a) => {
+                let mut v = self.values(a, terms, n);
+                v.iter_mut().for_each(|x| *x = truth(*x == 0.0));
+                v
+            }
+        }
+    }
+
+    fn pair(&mut self, a: &Expr, b: &Expr, terms: &[Vec<f64>], n: usize, f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        // A constant operand needs no vector of its own.
+        if let Expr::Constant(k) = b {
+            let mut x = self.values(a, terms, n);
+            x.iter_mut().for_each(|x| *x = f(*x, *k));
+            return x;
+        }
+        let mut x = self.values(a, terms, n);
+        let y = self.values(b, terms, n);
+        x.iter_mut().zip(&y).for_each(|(x, y)| *x = f(*x, *y));
+        x
+    }
+}
+
+fn truth(t: bool) -> f64 {
+    if t { 1.0 } else { 0.0 }
+}

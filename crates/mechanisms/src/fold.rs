@@ -1,0 +1,250 @@
+//! Folds: the sums over records that mechanisms need, each with its sensitivity as a lemma.
+//!
+//! A fold's result is a vector of exact integers. Every record's contribution is clamped and rounded to a
+//! public grid *before* it is added, so sensitivities are exact and a result does not depend on threads,
+//! batches or row order.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::Evaluated;
+use crate::program::Interval;
+
+/// A public grid of step 2^−bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixedPoint {
+    /// Step exponent; may be negative.
+    pub bits: i32,
+}
+
+/// Grid values of one record stay within ±2^52, so f64 → i64 is exact.
+const MAX_GRID: f64 = 4_503_599_627_370_496.0;
+
+impl FixedPoint {
+    /// The step, 2^−bits.
+    pub fn step(self) -> f64 {
+        libm::ldexp(1.0, self.bits.saturating_neg())
+    }
+
+    /// The finest grid on which the magnitude stays below 2^`precision`.
+    pub fn for_magnitude(magnitude: f64, precision: i32) -> Self {
+        let (_, exponent) = libm::frexp(magnitude);
+        let exponent = if magnitude > 0.0 { exponent } else { 0 };
+        Self { bits: precision.saturating_sub(exponent).clamp(-900, 900) }
+    }
+
+    /// The grid index nearest to `x`, in ±2^52; monotone in `x`.
+    pub fn index(self, x: f64) -> i64 {
+        let scaled = (x * libm::ldexp(1.0, self.bits)).clamp(-MAX_GRID, MAX_GRID);
+        #[allow(clippy::cast_possible_truncation, reason = "clamped to ±2^52; NaN casts to 0")]
+        let index = scaled.round_ties_even() as i64;
+        index
+    }
+
+    /// The number a sum of grid indices stands for.
+    #[allow(clippy::cast_precision_loss, reason = "for display of released values")]
+    pub fn value(self, index: i128) -> f64 {
+        libm::ldexp(index as f64, self.bits.saturating_neg())
+    }
+}
+
+/// How the values of a term are cut into cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Cut {
+    /// Equal half-open cells; the last one is closed.
+    Even {
+        /// Left end of the first cell.
+        lower: f64,
+        /// Right end of the last cell.
+        upper: f64,
+        /// Number of cells.
+        cells: u32,
+    },
+    /// Half-open cells between increasing edges, the last one closed; values outside go to the end cells.
+    Edges(Vec<f64>),
+    /// Cells (−∞, e₀], (e₀, e₁], …, (e_last, ∞): one more than edges. For counts of x ≤ edge.
+    UpTo(Vec<f64>),
+    /// The term is a whole number 0..cells (a label or level index).
+    Whole(u32),
+}
+
+impl Cut {
+    /// Number of cells.
+    pub fn cells(&self) -> usize {
+        match self {
+            Self::Even { cells, .. } | Self::Whole(cells) => (*cells).max(1) as usize,
+            Self::Edges(edges) => edges.len().saturating_sub(1).max(1),
+            Self::UpTo(edges) => edges.len().saturating_add(1),
+        }
+    }
+
+    /// The cell of a value: a total function, monotone in the value.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to the cell range before the cast"
+    )]
+    pub fn cell(&self, x: f64) -> usize {
+        let last = self.cells().saturating_sub(1);
+        match self {
+            Self::Even { lower, upper, cells } => {
+                let width = upper - lower;
+                if width > 0.0 { (((x - lower) / width * f64::from(*cells)).max(0.0) as usize).min(last) } else { 0 }
+            }
+            Self::Edges(edges) => edges.partition_point(|e| *e <= x).saturating_sub(1).min(last),
+            Self::UpTo(edges) => edges.partition_point(|e| *e < x).min(last),
+            Self::Whole(_) => (x.max(0.0) as usize).min(last),
+        }
+    }
+}
+
+/// One axis of a grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Which term of the program.
+    pub term: usize,
+    /// Its cells.
+    pub cut: Cut,
+}
+
+/// A sum carried beside the counts of a grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellSum {
+    /// Which term is summed.
+    pub term: usize,
+    /// Grid to which every record's value is rounded.
+    pub fixed: FixedPoint,
+    /// Smallest and largest grid index a record may contribute, per cell of the *first* axis; both
+    /// sequences must not decrease, so that a range of cells is bounded by its ends. Empty: the term's
+    /// own bounds, in every cell.
+    pub limits: Vec<(i64, i64)>,
+}
+
+/// How rows of a second-moment fold are shortened: by a factor that depends on the covariates alone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shorten {
+    /// Value of the intercept coordinate, g.
+    pub intercept: f64,
+    /// Q: rows with g² + ‖x‖² + ¼ > Q are multiplied by √(Q/(g²+‖x‖²+¼)). Infinite: never.
+    pub squared_norm: f64,
+}
+
+/// A sum over records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Fold {
+    /// Counts of the cells of a grid (row-major, last axis fastest), then, if asked, a sum per cell.
+    Grid {
+        /// The axes; none means one cell.
+        axes: Vec<Axis>,
+        /// A term to sum per cell.
+        sum: Option<CellSum>,
+    },
+    /// Upper triangle (row-major, diagonal included) of Σ zzᵀ, z = f·(g, terms…), on the grid 2^−2·bits.
+    Moments {
+        /// The covariates, each in [−½, ½].
+        terms: Range<usize>,
+        /// The response, in [−½, ½], if there is one (last coordinate of z).
+        response: Option<usize>,
+        /// Row shortening.
+        shorten: Shorten,
+        /// Coordinates are rounded toward zero to multiples of 2^−bits, at most 24.
+        bits: u32,
+    },
+}
+
+/// The integers of a fold. No `Debug`: they are confidential.
+#[derive(Clone, PartialEq)]
+pub struct State(pub(crate) Vec<i128>);
+
+impl State {
+    /// Adds another partial result of the same fold.
+    pub fn merge(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = a.saturating_add(*b));
+    }
+}
+
+impl Fold {
+    /// Length of the state.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Grid { axes, sum } => {
+                let cells = cells(axes);
+                if sum.is_some() { cells.saturating_mul(2) } else { cells }
+            }
+            Self::Moments { terms, response, .. } => {
+                let p = terms.len().saturating_add(1).saturating_add(usize::from(response.is_some()));
+                p.saturating_mul(p.saturating_add(1)) / 2
+            }
+        }
+    }
+
+    /// Whether the state has no entries (it never has none).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn zero(&self) -> State {
+        State(vec![0; self.len()])
+    }
+
+    /// Adds the records of a batch. `bounds` are the program's term bounds.
+    pub(crate) fn add(&self, state: &mut State, rows: &Evaluated, bounds: &[Interval]) {
+        match self {
+            Self::Grid { axes, sum } => add_grid(axes, sum.as_ref(), state, rows, bounds),
+            Self::Moments { terms, response, shorten, bits } => {
+                crate::moments::add(terms.clone(), *response, *shorten, *bits, state, rows)
+            }
+        }
+    }
+}
+
+/// Number of cells of a grid.
+pub(crate) fn cells(axes: &[Axis]) -> usize {
+    axes.iter().map(|a| a.cut.cells()).fold(1, usize::saturating_mul)
+}
+
+fn add_grid(axes: &[Axis], sum: Option<&CellSum>, state: &mut State, rows: &Evaluated, bounds: &[Interval]) {
+    let total = cells(axes);
+    let mut index = vec![0usize; rows.rows];
+    for axis in axes {
+        let width = axis.cut.cells();
+        if let Some(values) = rows.terms.get(axis.term) {
+            index
+                .iter_mut()
+                .zip(values)
+                .for_each(|(i, x)| *i = i.saturating_mul(width).saturating_add(axis.cut.cell(*x)));
+        }
+    }
+    let mut counts = vec![0i64; total];
+    for i in &index {
+        if let Some(c) = counts.get_mut(*i) {
+            *c = c.saturating_add(1);
+        }
+    }
+    state.0.iter_mut().zip(&counts).for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
+    let Some(sum) = sum else { return };
+    let Some(values) = rows.terms.get(sum.term) else { return };
+    let inner = total.checked_div(axes.first().map_or(1, |a| a.cut.cells())).unwrap_or(1).max(1);
+    let limits = limits(sum, bounds);
+    for (i, x) in index.iter().zip(values) {
+        let (low, high) = limits.get(i.checked_div(inner).unwrap_or(0)).or(limits.last()).copied().unwrap_or((0, 0));
+        let v = sum.fixed.index(*x).clamp(low, high.max(low));
+        if let Some(s) = state.0.get_mut(total.saturating_add(*i)) {
+            *s = s.saturating_add(i128::from(v));
+        }
+    }
+}
+
+/// The limits of a cell sum: as given, or the term's own bounds.
+pub(crate) fn limits(sum: &CellSum, bounds: &[Interval]) -> Vec<(i64, i64)> {
+    if sum.limits.is_empty() {
+        let b = bounds.get(sum.term).copied().unwrap_or(Interval { lower: 0.0, upper: 0.0 });
+        vec![(sum.fixed.index(b.lower), sum.fixed.index(b.upper))]
+    } else {
+        sum.limits.clone()
+    }
+}

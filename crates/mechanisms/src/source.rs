@@ -1,0 +1,159 @@
+//! Where rows come from. A source hands decoded batches to the folds and learns nothing back.
+
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use crate::evaluate::{Admission, Evaluated, Prepared, Unit};
+use crate::fold::{Fold, State};
+use crate::program::{ProgramError, RowProgram};
+use crate::rows::{Batch, Schema};
+
+/// A failure of the machine while reading; never decided by the content of rows.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The data could not be read.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being read.
+        context: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The data are not in the declared format (found after registration: the file is damaged).
+    #[error("{0}")]
+    Format(String),
+    /// A program does not fit the schema.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+/// Whether batches must come one after the other in file order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Any order, any number of threads.
+    Any,
+    /// File order, one at a time.
+    File,
+}
+
+/// A program and the folds to compute over the records that count for it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What to read from each record.
+    pub program: RowProgram,
+    /// What to add up.
+    pub folds: Vec<Fold>,
+}
+
+/// The numbers of the records that count, kept inside the door for methods that pass over them often.
+pub struct Held {
+    /// Number of records.
+    pub(crate) rows: usize,
+    /// One column per term, in blocks as they were read: `blocks[b][term]`.
+    pub(crate) blocks: Vec<Vec<Vec<f64>>>,
+}
+
+/// A table of confidential rows: files, Arrow batches in memory, later a cluster.
+pub trait RowSource: Send + Sync {
+    /// The declared columns; batches are decoded accordingly.
+    fn schema(&self) -> &Arc<Schema>;
+
+    /// Hands every row over exactly once, in batches (columns not in `columns` may be
+    /// [`crate::rows::Cells::Unread`]). With [`Order::Any`], `visit` may be called from several threads.
+    fn visit(&self, columns: &[usize], order: Order, visit: &(dyn Fn(Batch) + Sync)) -> Result<(), SourceError>;
+
+    /// Computes the folds of all jobs in one pass. A cluster source overrides this and ships the jobs.
+    fn scan(&self, unit: Unit, jobs: &[Job]) -> Result<Vec<Vec<State>>, SourceError> {
+        let schema = self.schema();
+        let prepared = jobs.iter().map(|j| Prepared::new(&j.program, schema)).collect::<Result<Vec<_>, _>>()?;
+        let needs = needed(&prepared, schema, unit);
+        let order = order(unit);
+        let zero = || -> Vec<Vec<State>> { jobs.iter().map(|j| j.folds.iter().map(Fold::zero).collect()).collect() };
+        let pool: Mutex<Vec<Vec<Vec<State>>>> = Mutex::new(Vec::new());
+        let admission = Mutex::new(Admission::default());
+        self.visit(&needs, order, &|batch| {
+            let admitted = lock(&admission).admit(unit, &batch);
+            let mut states = lock(&pool).pop().unwrap_or_else(zero);
+            for ((prepared, job), states) in prepared.iter().zip(jobs).zip(&mut states) {
+                let rows = prepared.run(schema, unit, &batch, &admitted);
+                for (fold, state) in job.folds.iter().zip(states) {
+                    fold.add(state, &rows, prepared.bounds());
+                }
+            }
+            lock(&pool).push(states);
+        })?;
+        let mut total = zero();
+        for partial in lock(&pool).iter() {
+            for (job, partial) in total.iter_mut().zip(partial) {
+                job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
+            }
+        }
+        Ok(total)
+    }
+
+    /// Reads the terms of a program into memory.
+    fn hold(&self, unit: Unit, program: &RowProgram) -> Result<Held, SourceError> {
+        let schema = self.schema();
+        let prepared = Prepared::new(program, schema)?;
+        let needs = prepared.needs(schema, unit);
+        let blocks: Mutex<Vec<Evaluated>> = Mutex::new(Vec::new());
+        let admission = Mutex::new(Admission::default());
+        self.visit(&needs, order(unit), &|batch| {
+            let admitted = lock(&admission).admit(unit, &batch);
+            let rows = prepared.run(schema, unit, &batch, &admitted);
+            if rows.rows > 0 {
+                lock(&blocks).push(rows);
+            }
+        })?;
+        let blocks = std::mem::take(&mut *lock(&blocks));
+        let rows = blocks.iter().map(|b| b.rows).fold(0, usize::saturating_add);
+        Ok(Held { rows, blocks: blocks.into_iter().map(|b| b.terms).collect() })
+    }
+}
+
+fn needed(prepared: &[Prepared], schema: &Schema, unit: Unit) -> Vec<usize> {
+    let mut needs: Vec<usize> = prepared.iter().flat_map(|p| p.needs(schema, unit)).collect();
+    needs.sort_unstable();
+    needs.dedup();
+    needs
+}
+
+fn order(unit: Unit) -> Order {
+    match unit {
+        Unit::Row => Order::Any,
+        Unit::Column { .. } => Order::File,
+    }
+}
+
+/// A poisoned lock only means that another thread of the same scan died; its rows are lost with the scan.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Batches already in memory.
+pub struct Memory {
+    schema: Arc<Schema>,
+    batches: Vec<Batch>,
+}
+
+impl Memory {
+    /// A source over decoded batches.
+    pub fn new(schema: Arc<Schema>, batches: Vec<Batch>) -> Self {
+        Self { schema, batches }
+    }
+}
+
+impl RowSource for Memory {
+    fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    fn visit(&self, _: &[usize], order: Order, visit: &(dyn Fn(Batch) + Sync)) -> Result<(), SourceError> {
+        match order {
+            Order::Any => self.batches.par_iter().for_each(|b| visit(b.clone())),
+            Order::File => self.batches.iter().for_each(|b| visit(b.clone())),
+        }
+        Ok(())
+    }
+}
