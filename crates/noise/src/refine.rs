@@ -305,7 +305,7 @@ impl Exponential {
         })
     }
 
-    /// `floor(b E)`, where `b` is about `2^log2`.
+    /// `floor(b E)`.
     pub(crate) fn floor_times<N: Noise + ?Sized>(&mut self, b: &Rational, noise: &mut N) -> IBig {
         let first = 64
             + b.numerator()
@@ -315,6 +315,19 @@ impl Exponential {
             self.enclose(p, noise)
                 .mul(&Interval::rational(b, p), p)
                 .floor(p)
+        })
+    }
+
+    /// `floor(b E + 1/2)`.
+    pub(crate) fn round_times<N: Noise + ?Sized>(&mut self, b: &Rational, noise: &mut N) -> IBig {
+        let first = 64
+            + b.numerator()
+                .bit_len()
+                .saturating_sub(b.denominator().bit_len());
+        until(first, |p| {
+            self.enclose(p, noise)
+                .mul(&Interval::rational(b, p), p)
+                .round(p)
         })
     }
 }

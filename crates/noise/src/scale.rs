@@ -131,6 +131,24 @@ impl Scale {
         f64::from(self.num) / f64::from(self.den) * libm::exp2(f64::from(self.exp))
     }
 
+    /// `(h, j)` with `self = h * 2^j` and `h` about `2^log2`, for a scale above that; `(self, 0)` else.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "|exp| <= 232 and the logarithms are below 100"
+    )]
+    pub(crate) fn split(self, log2: i32) -> (Self, u32) {
+        let size = self.num.max(1).ilog2().cast_signed() - self.den.max(1).ilog2().cast_signed()
+            + self.exp;
+        let shift = (size - log2).max(0);
+        (
+            Self {
+                exp: self.exp - shift,
+                ..self
+            },
+            shift.cast_unsigned(),
+        )
+    }
+
     /// Whether the scale is zero, which means no noise.
     pub fn is_zero(self) -> bool {
         self.num == 0
