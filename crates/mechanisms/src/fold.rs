@@ -70,6 +70,16 @@ pub enum Cut {
     Edges(Vec<f64>),
     /// Cells (−∞, e₀], (e₀, e₁], …, (e_last, ∞): one more than edges. For counts of x ≤ edge.
     UpTo(Vec<f64>),
+    /// As [`Cut::Even`], but every edge and every interior is a cell of its own: e₀, (e₀,e₁), e₁, …, e_M;
+    /// 2·cells + 1 of them. For exact L = #{x ≤ edge} and R = #{x ≥ edge}.
+    Atoms {
+        /// First edge.
+        lower: f64,
+        /// Last edge.
+        upper: f64,
+        /// Number of interiors M.
+        cells: u32,
+    },
     /// The term is a whole number 0..cells (a label or level index).
     Whole(u32),
 }
@@ -81,6 +91,9 @@ impl Cut {
             Self::Even { cells, .. } | Self::Whole(cells) => (*cells).max(1) as usize,
             Self::Edges(edges) => edges.len().saturating_sub(1).max(1),
             Self::UpTo(edges) => edges.len().saturating_add(1),
+            Self::Atoms { cells, .. } => ((*cells).max(1) as usize)
+                .saturating_mul(2)
+                .saturating_add(1),
         }
     }
 
@@ -110,6 +123,20 @@ impl Cut {
                 .saturating_sub(1)
                 .min(last),
             Self::UpTo(edges) => edges.partition_point(|e| *e < x).min(last),
+            Self::Atoms {
+                lower,
+                upper,
+                cells,
+            } => {
+                let width = upper - lower;
+                if width <= 0.0 {
+                    return 0;
+                }
+                let position = ((x - lower) / width * f64::from((*cells).max(1))).max(0.0);
+                let whole = (position as usize).min(last / 2);
+                let inside = usize::from(position > position.floor());
+                whole.saturating_mul(2).saturating_add(inside).min(last)
+            }
             Self::Whole(_) => (x.max(0.0) as usize).min(last),
         }
     }

@@ -15,9 +15,18 @@
     )
 )]
 
-pub mod evaluate;
+mod context;
+mod desk;
+mod evaluate;
 pub mod fold;
-pub mod moments;
+mod mechanism;
+mod moments;
+pub mod primitives;
 pub mod program;
 pub mod rows;
 pub mod source;
+
+pub use context::Context;
+pub use desk::{Desk, DeskError, FoldId, NoiseRecord};
+pub use evaluate::Unit;
+pub use mechanism::{Answer, Mechanism, Simulated, Trace, simulate};
