@@ -212,8 +212,7 @@ impl Ledger {
         self.seal()?;
         for slot in &slots {
             if let Slot::Paid(paid) = slot {
-                self.issued
-                    .insert(paid.request, Arc::downgrade(&paid.held));
+                self.issued.insert(paid.request, Arc::downgrade(&paid.held));
             }
         }
         Ok(slots)

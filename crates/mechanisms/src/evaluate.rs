@@ -197,7 +197,7 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
             (Unit::Column { column, .. }, _) => batch.encode(column, row, &mut hash),
             (Unit::Row, SplitBy::Column(c)) => batch.encode(*c, row, &mut hash),
             (Unit::Row, SplitBy::Content) => {
-                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash))
+                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash));
             }
         }
         let digest: [u8; 32] = hash.finalize().into();
@@ -239,12 +239,11 @@ impl Inputs<'_> {
                 .iter_mut()
                 .zip(v)
                 .for_each(|(k, x)| clear(k, drops && x.is_nan())),
-            Cells::Code(v) => keep.iter_mut().zip(v).for_each(|(k, x)| {
-                clear(
-                    k,
-                    (drops && *x == MISSING_CODE) || (other.is_none() && *x == OTHER_CODE),
-                )
-            }),
+            Cells::Code(v) => {
+                let gone =
+                    |x: u32| (drops && x == MISSING_CODE) || (other.is_none() && x == OTHER_CODE);
+                keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, gone(*x)));
+            }
             Cells::Id(_) => {}
             Cells::Unread => keep.iter_mut().for_each(|k| *k = false),
         }
