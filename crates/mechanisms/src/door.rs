@@ -5,19 +5,19 @@
 //! commit. Steps 4–7 ([`Private::fulfil`]) serve what was paid. There are no refunds; what was paid and not
 //! published (the process died) is served by a new draw for the same payment, because nothing had left.
 //!
-//! ```compile_fail
+//! ```compile_fail,E0277
 //! fn look(rows: &reticent_mechanisms::Private) { println!("{rows:?}"); } // no Debug
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn copy(rows: &reticent_mechanisms::Private) -> reticent_mechanisms::Private { rows.clone() } // no Clone
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn count(rows: &reticent_mechanisms::Private) -> usize { rows.len() } // no length
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0616
 //! fn peek(state: &reticent_mechanisms::fold::State) -> i128 { state.0[0] } // folds are opaque
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn twice(t: reticent_mechanisms::Ticket) -> (reticent_mechanisms::Ticket, reticent_mechanisms::Ticket) { (t.clone(), t) }
 //! ```
 
