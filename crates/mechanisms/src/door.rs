@@ -281,7 +281,7 @@ impl Private {
             .zip(wanted.iter().zip(prices))
             .map(|(slot, (w, claim))| match slot {
                 reticent_ledger::Slot::Stored(stored) => {
-                    read_back(&w.request, &stored).map(Slot::Stored)
+                    Release::read(&w.request, &stored).map(Slot::Stored)
                 }
                 reticent_ledger::Slot::Paid(paid) => Ok(Slot::Paid(Ticket {
                     paid,
@@ -372,7 +372,7 @@ impl Private {
                 reason: e.to_string(),
             })?;
             let stored = self.ledger.publish(task.ticket.paid, &payload)?;
-            releases.push(read_back(&request, &stored)?);
+            releases.push(Release::read(&request, &stored)?);
         }
         Ok(releases)
     }
@@ -383,15 +383,18 @@ impl Private {
     }
 }
 
-fn read_back(request: &RequestId, stored: &reticent_ledger::Stored) -> Result<Release, DoorError> {
-    let body = serde_json::from_slice(&stored.payload).map_err(|e| DoorError::Stored {
-        request: *request,
-        reason: e.to_string(),
-    })?;
-    Ok(Release {
-        request: *request,
-        body,
-        sequence: stored.sequence,
-        head: stored.head,
-    })
+impl Release {
+    /// Reads a release back from the ledger's store.
+    pub fn read(request: &RequestId, stored: &reticent_ledger::Stored) -> Result<Self, DoorError> {
+        let body = serde_json::from_slice(&stored.payload).map_err(|e| DoorError::Stored {
+            request: *request,
+            reason: e.to_string(),
+        })?;
+        Ok(Self {
+            request: *request,
+            body,
+            sequence: stored.sequence,
+            head: stored.head,
+        })
+    }
 }
