@@ -265,20 +265,17 @@ pub(crate) struct Exponential {
 
 impl Exponential {
     pub(crate) fn draw<N: Noise + ?Sized>(noise: &mut N) -> Self {
-        let head = noise.bits();
-        Self {
-            head,
-            value: UBig::from(head),
-            bits: 64,
-        }
+        Self::from_head(noise.bits(), 64)
     }
 
-    /// From the upper 63 bits of a word (the lowest bit serves as a sign elsewhere).
-    pub(crate) fn from_upper(word: u64) -> Self {
+    /// From the first `known` (at most 64) bits, aligned to the left of a word.
+    pub(crate) fn from_head(head: u64, known: u32) -> Self {
+        let known = known.min(64);
+        let value = UBig::from(head.checked_shr(64 - known).unwrap_or(0));
         Self {
-            head: word & !1,
-            value: UBig::from(word >> 1),
-            bits: 63,
+            head,
+            value,
+            bits: usize::try_from(known).unwrap_or(0),
         }
     }
 
@@ -332,39 +329,67 @@ impl Exponential {
     }
 }
 
-/// The absolute value of a standard normal: an exponential `E`, accepted when a second one exceeds `(E - 1)² / 2`.
-///
-/// # Claim
-/// The density of an accepted `E` is proportional to `e^-x e^(-(x-1)²/2) = e^(-1/2) e^(-x²/2)` on `x >= 0`; one round
-/// accepts with probability `sqrt(π/2) e^(-1/2)` = .760.
-/// # Checked by
-/// `rounded_gaussian_follows_its_masses`
-pub(crate) fn half_normal<N: Noise + ?Sized>(noise: &mut N) -> Exponential {
-    loop {
-        let mut x = Exponential::draw(noise);
-        let mut e = Exponential::draw(noise);
-        let quick = match (x.approximate(), e.approximate()) {
-            (Some(x), Some(e)) => fast::exceeds(e, 0.5 * (x - 1.0) * (x - 1.0), 1.0 + x * x),
-            _ => None,
-        };
-        let accepted = quick.unwrap_or_else(|| {
-            until(96, |p| {
-                let one = Interval {
-                    lo: IBig::ONE << p,
-                    hi: IBig::ONE << p,
-                };
-                let d = x.enclose(p, noise).sub(&one).square(p);
-                let half = Interval {
-                    lo: d.lo >> 1,
-                    hi: (d.hi >> 1) + IBig::ONE,
-                };
-                e.enclose(p, noise).exceeds(&half)
-            })
-        });
-        if accepted {
-            return x;
+/// The absolute value of a standard normal, as an exponential variable that was accepted.
+pub(crate) enum HalfNormal {
+    /// Accepted on its first 64 bits.
+    Head(u64),
+    /// Accepted after more bits were drawn.
+    Refined(Exponential),
+}
+
+impl HalfNormal {
+    pub(crate) fn into_exponential(self) -> Exponential {
+        match self {
+            Self::Head(head) => Exponential::from_head(head, 64),
+            Self::Refined(e) => e,
         }
     }
+}
+
+/// An exponential `E`, accepted when a second one exceeds `(E - 1)² / 2`.
+///
+/// # Claim
+/// The density of an accepted `E` is proportional to `e^-x e^(-(x-1)²/2) = e^(-1/2) e^(-x²/2)` on `x >= 0`: the absolute value
+/// of a standard normal. One round accepts with probability `sqrt(π/2) e^(-1/2)` = .760.
+/// # Arithmetic
+/// With `x` within `ERROR`, `(x - 1)²/2` is within `ERROR (|x - 1| + 1)`, roundings included, and `|x - 1| <= 1 + x²`.
+/// # Checked by
+/// `samplers_follow_their_masses`
+pub(crate) fn half_normal<N: Noise + ?Sized>(noise: &mut N) -> HalfNormal {
+    loop {
+        let (x, e) = (noise.bits(), noise.bits());
+        let quick = match (fast::neg_ln(x), fast::neg_ln(e)) {
+            (Some(x), Some(e)) => fast::exceeds(e, 0.5 * (x - 1.0) * (x - 1.0), 2.0 + x * x),
+            _ => None,
+        };
+        match quick {
+            Some(true) => return HalfNormal::Head(x),
+            Some(false) => {}
+            None => {
+                let mut x = Exponential::from_head(x, 64);
+                if accepts(&mut x, Exponential::from_head(e, 64), noise) {
+                    return HalfNormal::Refined(x);
+                }
+            }
+        }
+    }
+}
+
+/// Whether `e > (x - 1)² / 2`.
+#[cold]
+fn accepts<N: Noise + ?Sized>(x: &mut Exponential, mut e: Exponential, noise: &mut N) -> bool {
+    until(96, |p| {
+        let one = Interval {
+            lo: IBig::ONE << p,
+            hi: IBig::ONE << p,
+        };
+        let d = x.enclose(p, noise).sub(&one).square(p);
+        let half = Interval {
+            lo: d.lo >> 1,
+            hi: (d.hi >> 1) + IBig::ONE,
+        };
+        e.enclose(p, noise).exceeds(&half)
+    })
 }
 
 /// Draws [`GammaNorm`].
@@ -382,7 +407,7 @@ pub(crate) fn gamma_norm<N: Noise + ?Sized>(d: &GammaNorm, noise: &mut N) -> Vec
     }
     let mut lengths: Vec<_> = (0..d.dimension).map(|_| Exponential::draw(noise)).collect();
     let mut normals: Vec<_> = (0..d.dimension)
-        .map(|_| (half_normal(noise), noise.bits() & 1 == 1))
+        .map(|_| (half_normal(noise).into_exponential(), noise.bits() & 1 == 1))
         .collect();
     let scale = if d.scale < Rational::ZERO {
         -d.scale.clone()

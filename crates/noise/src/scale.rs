@@ -128,7 +128,9 @@ impl Scale {
 
     /// The value to within one rounding of the quotient (relative error at most 2⁻⁵³: powers of two are exact).
     pub fn to_f64(self) -> f64 {
-        f64::from(self.num) / f64::from(self.den) * libm::exp2(f64::from(self.exp))
+        // |exp| <= 232, so the power of two is a normal number
+        let power = f64::from_bits(u64::from(self.exp.wrapping_add(1023).cast_unsigned()) << 52);
+        f64::from(self.num) / f64::from(self.den) * power
     }
 
     /// `(h, j)` with `self = h * 2^j` and `h` about `2^log2`, for a scale above that; `(self, 0)` else.
