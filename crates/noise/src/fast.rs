@@ -11,6 +11,8 @@
     reason = "numeric kernels: casts are exact or counted in the stated error, table indices are masked to the table length"
 )]
 
+use std::sync::OnceLock;
+
 /// Bound on the absolute error of [`neg_ln`].
 pub(crate) const ERROR: f64 = 1.0 / (1_u64 << 45) as f64;
 
@@ -83,20 +85,21 @@ pub(crate) fn exp_neg(x: f64, roots: &[f64; 64]) -> f64 {
 }
 
 /// `2^(-j/64)` for `j < 64`, each a product of at most six repeated square roots.
-pub(crate) fn roots_of_half() -> [f64; 64] {
-    let mut factors = [0.5_f64; 6];
-    for i in 0..6 {
-        factors[i] = if i == 0 {
-            0.5_f64.sqrt()
-        } else {
-            factors[i - 1].sqrt()
-        };
-    }
-    std::array::from_fn(|j| {
-        (0..6)
-            .filter(|i| j >> (5 - i) & 1 == 1)
-            .map(|i| factors[i])
-            .product()
+pub(crate) fn roots_of_half() -> &'static [f64; 64] {
+    static ROOTS: OnceLock<[f64; 64]> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        // 2^(-1/2), 2^(-1/4), ..., 2^(-1/64)
+        let mut root = 0.5;
+        let factors: [f64; 6] = std::array::from_fn(|_| {
+            root = f64::sqrt(root);
+            root
+        });
+        std::array::from_fn(|j| {
+            (0..6)
+                .filter(|i| j >> (5 - i) & 1 == 1)
+                .map(|i| factors[i])
+                .product()
+        })
     })
 }
 
@@ -179,7 +182,7 @@ mod tests {
             // x = -ln(v / 2^64), so exp(-x) = v / 2^64; x carries one rounding of its own
             let x = reference(v, 64);
             let want = v as f64 / 2.0_f64.powi(64);
-            worst = worst.max((exp_neg(x, &roots) / want - 1.0).abs());
+            worst = worst.max((exp_neg(x, roots) / want - 1.0).abs());
         }
         assert!(worst < EXP_ERROR / 8.0, "{worst:e}");
         for (x, want) in [
@@ -187,7 +190,7 @@ mod tests {
             (1.0, 0.367_879_441_171_442_33),
             (700.0, 9.859_676_543_759_77e-305),
         ] {
-            assert!((exp_neg(x, &roots) / want - 1.0).abs() < EXP_ERROR);
+            assert!((exp_neg(x, roots) / want - 1.0).abs() < EXP_ERROR);
         }
     }
 

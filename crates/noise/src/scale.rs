@@ -58,6 +58,7 @@ impl Scale {
         clippy::arithmetic_side_effects,
         clippy::cast_possible_wrap,
         clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
         reason = "bit lengths of numbers in memory are far below 2^60; after the range check exp lies in -232..=69"
     )]
     pub fn at_least(x: &Rational) -> Result<Self, NoiseError> {
@@ -149,6 +150,15 @@ impl Scale {
             },
             shift.cast_unsigned(),
         )
+    }
+
+    /// Twice the scale, exactly; only for scales far below the largest.
+    #[allow(clippy::arithmetic_side_effects, reason = "exp <= 69")]
+    pub(crate) fn doubled(self) -> Self {
+        Self {
+            exp: self.exp + 1,
+            ..self
+        }
     }
 
     /// Whether the scale is zero, which means no noise.

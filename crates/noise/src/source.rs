@@ -83,6 +83,9 @@ impl Draws {
 
     /// Discards what is buffered and takes a new key if this process is a fork of the one that made the generator.
     /// Done at every refill of the buffer; call it also where a release starts.
+    ///
+    /// # Panics
+    /// When a fork finds the operating system without random bytes: repeating the parent's noise would be worse.
     pub fn check_process(&mut self) {
         let now = (self.process_id)();
         if now != self.process {
