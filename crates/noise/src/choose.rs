@@ -206,7 +206,7 @@ impl Proposal {
         } else {
             None
         };
-        if quick.is_some_and(|e| e > slack + fast::ERROR) {
+        if quick.is_some_and(|e| e.value > slack + e.error) {
             return true;
         }
         let x = Rational::from(UBig::from(gap)) * &self.speed;

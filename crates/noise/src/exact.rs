@@ -109,10 +109,11 @@ pub fn discrete_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128
     loop {
         let k = laplace(proposal, noise);
         let head = noise.bits();
-        // |k|/sigma carries three roundings; (1 + ratio)² 2^-50 bounds the error of x, far inside ERROR * factor
+        // |k|/sigma carries three roundings; so x errs by less than (1 + ratio)² 2^-50
         let ratio = to_f64(k.unsigned_abs()) / sigma.to_f64();
         let x = 0.5 * (ratio - center) * (ratio - center);
-        let quick = fast::neg_ln(head).and_then(|e| fast::exceeds(e, x, 1.0 + ratio * ratio));
+        let quick =
+            fast::neg_ln(head).and_then(|e| fast::exceeds(e, x, ERROR * (1.0 + ratio * ratio)));
         if quick.unwrap_or_else(|| {
             exceeds_slowly(head, &acceptance_exponent(k, sigma, proposal), noise)
         }) {
@@ -136,8 +137,8 @@ pub fn rounded_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128 
     let z = half_normal(noise);
     let quick = match z {
         HalfNormal::Head(head) => fast::neg_ln(head).and_then(|z| {
-            let x = s * z + 0.5;
-            fast::floor(x, s * ERROR + x * ROUNDINGS)
+            let x = s * z.value + 0.5;
+            fast::floor(x, s * z.error + x * ROUNDINGS)
         }),
         HalfNormal::Refined(_) => None,
     };
@@ -169,7 +170,9 @@ fn geometric_from<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &mu
 /// `floor(b E)`; `s` is the float of `b`.
 #[inline]
 fn floor_times<N: Noise + ?Sized>(b: Scale, s: f64, head: u64, known: u32, noise: &mut N) -> i128 {
-    match fast::neg_ln(head).and_then(|e| fast::floor(s * e, s * ERROR + s * e * ROUNDINGS)) {
+    match fast::neg_ln(head)
+        .and_then(|e| fast::floor(s * e.value, s * e.error + s * e.value * ROUNDINGS))
+    {
         Some(k) => i128::from(k),
         None => floor_slowly(b, head, known, noise),
     }
@@ -189,7 +192,7 @@ fn geometric_split<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &m
         low &= mask;
         let keep = noise.bits();
         let quick =
-            fast::neg_ln(keep).and_then(|e| fast::exceeds(e, to_f64(low) / b.to_f64(), 1.0));
+            fast::neg_ln(keep).and_then(|e| fast::exceeds(e, to_f64(low) / b.to_f64(), ERROR));
         let x = || Rational::from(low) / b.to_rational();
         if quick.unwrap_or_else(|| exceeds_slowly(keep, &x(), noise)) {
             return high.saturating_mul(1 << shift).saturating_add_unsigned(low);

@@ -1,6 +1,6 @@
 //! The weighted tree.
 
-use reticent_noise::{Cell, GammaNorm, Lattice, LogWeights, Noise, Window, enumerate};
+use reticent_noise::{Cell, GammaNorm, Lattice, LogWeights, Window, enumerate};
 
 use crate::tools::{close, ratio, scale};
 
