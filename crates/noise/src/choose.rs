@@ -126,7 +126,7 @@ struct Proposal {
     speed: Rational,
     speed_f64: f64,
     shift: u32,
-    roots: [f64; 64],
+    roots: &'static [f64; 64],
     cumulative: Vec<u128>,
 }
 
@@ -176,7 +176,7 @@ impl Proposal {
         if below > 44.0 {
             return 1;
         }
-        let above = fast::exp_neg(below, &self.roots) * (1.0 + 2.0 * fast::EXP_ERROR);
+        let above = fast::exp_neg(below, self.roots) * (1.0 + 2.0 * fast::EXP_ERROR);
         // the product with 2^62 is exact and below 2^63: the cast rounds down by less than 1
         ((above * ONE as f64) as u64 + 1).min(ONE)
     }
@@ -206,7 +206,7 @@ impl Proposal {
         } else {
             None
         };
-        if quick.is_some_and(|e| e > slack + fast::ERROR) {
+        if quick.is_some_and(|e| e.value > slack + e.error) {
             return true;
         }
         let x = Rational::from(UBig::from(gap)) * &self.speed;

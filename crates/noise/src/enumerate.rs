@@ -128,7 +128,7 @@ pub fn enumerate<O: Ord>(
         tree.mass = 1.0;
         let output = f(&mut tree);
         law.masses.entry(output).or_default().add(tree.mass);
-        law.runs += 1;
+        law.runs = law.runs.saturating_add(1);
         if !tree.advance() {
             break;
         }
@@ -162,9 +162,12 @@ impl Tree {
             self.lost.add(self.mass * left_out);
             self.path.push(Node { outcomes, at: 0 });
         }
-        let node = &self.path[self.depth];
-        self.depth += 1;
-        let (outcome, mass) = node.outcomes.get(node.at).copied().unwrap_or((0, 1.0));
+        let node = self.path.get(self.depth);
+        self.depth = self.depth.saturating_add(1);
+        let (outcome, mass) = node
+            .and_then(|n| n.outcomes.get(n.at))
+            .copied()
+            .unwrap_or((0, 1.0));
         self.mass *= mass;
         outcome
     }
@@ -173,7 +176,7 @@ impl Tree {
     fn advance(&mut self) -> bool {
         self.path.truncate(self.depth);
         while let Some(node) = self.path.last_mut() {
-            node.at += 1;
+            node.at = node.at.saturating_add(1);
             if node.at < node.outcomes.len() {
                 return true;
             }
@@ -193,18 +196,12 @@ impl Noise for Tree {
         self.branch(|window| {
             let width = match window {
                 Window::Width(w) => w.max(0),
-                Window::Tail(tau) => {
-                    let mut w = 0;
-                    while d.outside(w) > tau {
-                        w += 1;
-                    }
-                    w
-                }
+                Window::Tail(tail) => d.radius(tail),
             };
             let low = if matches!(d, Lattice::Geometric(_)) {
                 0
             } else {
-                -width
+                width.saturating_neg()
             };
             let outcomes = (low..=width)
                 .map(|k| (k, d.mass(k)))

@@ -83,6 +83,9 @@ impl Draws {
 
     /// Discards what is buffered and takes a new key if this process is a fork of the one that made the generator.
     /// Done at every refill of the buffer; call it also where a release starts.
+    ///
+    /// # Panics
+    /// When a fork finds the operating system without random bytes: repeating the parent's noise would be worse.
     pub fn check_process(&mut self) {
         let now = (self.process_id)();
         if now != self.process {
@@ -271,5 +274,56 @@ impl Noise for Silent {
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         vec![0; d.dimension]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    static PROCESS: AtomicU32 = AtomicU32::new(1);
+
+    #[test]
+    fn a_fork_takes_a_new_key() {
+        let mut parent = Draws::with_process_id(|| PROCESS.load(Ordering::SeqCst)).unwrap();
+        parent.bits();
+        // what fork does: the same state twice
+        let mut child = Draws {
+            stream: parent.stream.clone(),
+            ..Draws {
+                block: parent.block,
+                ..Draws::from_os().unwrap()
+            }
+        };
+        (child.used, child.blocks, child.process, child.process_id) = (
+            parent.used,
+            parent.blocks,
+            parent.process,
+            parent.process_id,
+        );
+        let same: Vec<u64> = (0..10).map(|_| parent.bits()).collect();
+        assert_eq!(
+            same,
+            (0..10).map(|_| child.bits()).collect::<Vec<u64>>(),
+            "the copy is faithful"
+        );
+        PROCESS.store(2, Ordering::SeqCst);
+        child.check_process();
+        PROCESS.store(1, Ordering::SeqCst);
+        parent.check_process();
+        let (a, b): (Vec<u64>, Vec<u64>) = (0..300).map(|_| (parent.bits(), child.bits())).unzip();
+        assert!(a.iter().zip(&b).all(|(x, y)| x != y));
+    }
+
+    #[test]
+    fn the_key_is_renewed() {
+        let mut draws = Draws::from_os().unwrap();
+        let mut old = draws.stream.clone();
+        draws.blocks = BLOCKS_PER_KEY;
+        draws.used = BLOCK;
+        assert_ne!(draws.bits(), old.next_u64());
+        assert_eq!(draws.blocks, 1);
     }
 }
