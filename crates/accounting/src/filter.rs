@@ -99,3 +99,66 @@ impl Filter {
         self.cap.minus(&self.spent)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rational, parse_rational};
+
+    fn pure(amount: &str) -> Price {
+        let cost = Some(Cost::pure(parse_rational(amount).unwrap()));
+        Price {
+            add_remove: cost.clone(),
+            replace_one: cost,
+        }
+    }
+
+    /// lessons row 42.
+    #[test]
+    fn exhausted_filter_refuses_the_smallest_spend() {
+        let cap = Cost::pure(Rational::ONE);
+        let mut filter = Filter::new(cap, Currency::Pure, Relation::AddRemove);
+        for _ in 0..10 {
+            filter.try_spend(&pure("0.1")).unwrap();
+        }
+        assert_eq!(filter.left(), Cost::zero());
+        let refused = filter.try_spend(&pure("5e-324")).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "asked for epsilon 5e-324, but only epsilon 0 of epsilon 1 is left"
+        );
+        filter.try_spend(&pure("0")).unwrap();
+        assert_eq!(filter.spent().amount, Rational::ONE);
+    }
+
+    #[test]
+    fn unbounded_and_negative_prices_are_refused() {
+        let cap = Cost::approximate(Rational::ONE, parse_rational("1e-6").unwrap());
+        let mut filter = Filter::new(cap, Currency::Approximate, Relation::AddRemove);
+        let unbounded = Price {
+            add_remove: None,
+            replace_one: Some(Cost::zero()),
+        };
+        assert!(matches!(
+            filter.try_spend(&unbounded),
+            Err(Overdrawn::Unbounded { .. })
+        ));
+        assert!(matches!(
+            filter.try_spend(&pure("-1")),
+            Err(Overdrawn::Negative { .. })
+        ));
+        let cost = Some(Cost::approximate(
+            Rational::ZERO,
+            parse_rational("2e-6").unwrap(),
+        ));
+        let too_much_delta = Price {
+            add_remove: cost.clone(),
+            replace_one: cost,
+        };
+        assert!(matches!(
+            filter.try_spend(&too_much_delta),
+            Err(Overdrawn::Cap { .. })
+        ));
+        assert_eq!(filter.spent(), &Cost::zero());
+    }
+}
