@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use reticent_accounting::{Cost, Currency, Delta, Epsilon, Rational, Relation, Rho, rational_to_f64};
+use reticent_accounting::{
+    Cost, Currency, Delta, Epsilon, Rational, Relation, Rho, rational_to_f64,
+};
 use reticent_mechanisms::rows::{Column, Kind, Missing, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +65,9 @@ impl Unit {
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Row => serde_json::json!("row"),
-            Self::Column { name, max_rows, .. } => serde_json::json!({"column": name, "max_rows": max_rows}),
+            Self::Column { name, max_rows, .. } => {
+                serde_json::json!({"column": name, "max_rows": max_rows})
+            }
         }
     }
 
@@ -178,7 +182,9 @@ impl Dataset {
     /// Number of distinct records the schema allows, saturating: real and identifier columns count as
     /// unlimited.
     pub fn domain_size(&self) -> u128 {
-        self.schema.columns.iter().fold(1u128, |product, column| product.saturating_mul(distinct(&column.kind)))
+        self.schema.columns.iter().fold(1u128, |product, column| {
+            product.saturating_mul(distinct(&column.kind))
+        })
     }
 }
 
@@ -201,8 +207,10 @@ pub(crate) fn folder(file: &Path) -> &Path {
 fn dataset(top: &mut Section<'_>, file: &Path) -> Result<Dataset, Refusal> {
     version(top)?;
     let id = identifier(&top.need("id", "Name the data set, for example id = \"adult\".")?)?;
-    let data_version =
-        identifier(&top.need("data_version", "Name the version of the data, for example data_version = \"1996\".")?)?;
+    let data_version = identifier(&top.need(
+        "data_version",
+        "Name the version of the data, for example data_version = \"1996\".",
+    )?)?;
     let source = source(&top.need(
         "source",
         "Write source = { path = \"table.csv\", format = \"csv\" }; the path is relative to this file.",
@@ -211,7 +219,10 @@ fn dataset(top: &mut Section<'_>, file: &Path) -> Result<Dataset, Refusal> {
         .need("neighbours", "Write neighbours = \"add_remove\" or \"replace_one\"; SECURITY.md explains the difference.")?
         .word(&[("add_remove", Relation::AddRemove), ("replace_one", Relation::ReplaceOne)])?;
     let rows = rows(top, neighbours)?;
-    let size_hint = positive_count(top.get("size_hint"), "Write the approximate number of rows, for example 48842.")?;
+    let size_hint = positive_count(
+        top.get("size_hint"),
+        "Write the approximate number of rows, for example 48842.",
+    )?;
     let positive_rate = match top.get("positive_rate") {
         None => None,
         Some(item) => {
@@ -220,7 +231,9 @@ fn dataset(top: &mut Section<'_>, file: &Path) -> Result<Dataset, Refusal> {
             if rate > 0.0 && rate < 1.0 {
                 Some(rate)
             } else {
-                return Err(item.refuse("must lie strictly between 0 and 1").accepting(fix));
+                return Err(item
+                    .refuse("must lie strictly between 0 and 1")
+                    .accepting(fix));
             }
         }
     };
@@ -264,7 +277,9 @@ pub(crate) fn version(top: &mut Section<'_>) -> Result<(), Refusal> {
     let item = top.need("version", fix)?;
     match item.integer(0, i64::MAX, fix)? {
         1 => Ok(()),
-        _ => Err(item.refuse("this program reads version 1 of the format").accepting(fix)),
+        _ => Err(item
+            .refuse("this program reads version 1 of the format")
+            .accepting(fix)),
     }
 }
 
@@ -272,7 +287,9 @@ fn identifier(item: &Item<'_>) -> Result<String, Refusal> {
     let fix = "Write a short text without line breaks.";
     let text = item.name(fix)?;
     if text.trim().is_empty() || text.chars().count() > 200 || text.chars().any(char::is_control) {
-        return Err(item.refuse("must be a non-empty text of at most 200 characters").accepting(fix));
+        return Err(item
+            .refuse("must be a non-empty text of at most 200 characters")
+            .accepting(fix));
     }
     Ok(text)
 }
@@ -291,7 +308,9 @@ fn source(item: &Item<'_>) -> Result<SourceSpec, Refusal> {
             Some(f) => f,
             None => {
                 return Err(section
-                    .refuse(format!("the format of {path:?} cannot be told from its name"))
+                    .refuse(format!(
+                        "the format of {path:?} cannot be told from its name"
+                    ))
                     .accepting("Add format = \"csv\" or format = \"parquet\"."));
             }
         },
@@ -333,7 +352,8 @@ fn rows(top: &mut Section<'_>, neighbours: Relation) -> Result<Option<u64>, Refu
 }
 
 fn positive_count(item: Option<Item<'_>>, fix: &str) -> Result<Option<u64>, Refusal> {
-    item.map(|i| i.integer(1, i64::MAX, fix).map(i64::unsigned_abs)).transpose()
+    item.map(|i| i.integer(1, i64::MAX, fix).map(i64::unsigned_abs))
+        .transpose()
 }
 
 /// Reads `epsilon`, `epsilon` and `delta`, or `rho`.
@@ -345,26 +365,34 @@ fn budget(section: &mut Section<'_>) -> Result<(Currency, Cost), Refusal> {
     let value = |r: &Rational| r.clone();
     match (epsilon, delta, rho) {
         (Some(e), None, None) => Ok((Currency::Pure, Cost::pure(value(e.rational())))),
-        (Some(e), Some(d), None) => {
-            Ok((Currency::Approximate, Cost::approximate(value(e.rational()), value(d.rational()))))
-        }
+        (Some(e), Some(d), None) => Ok((
+            Currency::Approximate,
+            Cost::approximate(value(e.rational()), value(d.rational())),
+        )),
         (None, None, Some(r)) => Ok((Currency::Concentrated, Cost::pure(value(r.rational())))),
         _ => Err(section
             .refuse("a budget is given in exactly one currency")
-            .accepting("Write epsilon = \"1\"; or epsilon = \"1\" and delta = \"1e-7\"; or rho = \"0.5\".")),
+            .accepting(
+                "Write epsilon = \"1\"; or epsilon = \"1\" and delta = \"1e-7\"; or rho = \"0.5\".",
+            )),
     }
 }
 
 /// A privacy-loss bound, refused unless positive and finite.
 pub(crate) fn epsilon(item: &Item<'_>) -> Result<Epsilon, Refusal> {
     let fix = "Write a positive number, for example epsilon = \"0.5\".";
-    Epsilon::new(item.rational(fix)?).map_err(|_| item.refuse("must be greater than 0").accepting(fix))
+    Epsilon::new(item.rational(fix)?)
+        .map_err(|_| item.refuse("must be greater than 0").accepting(fix))
 }
 
 /// A failure probability, refused unless strictly between 0 and 1.
 pub(crate) fn delta(item: &Item<'_>) -> Result<Delta, Refusal> {
-    let fix = "Write a small probability, well below 1 / number of rows, for example delta = \"1e-7\".";
-    Delta::new(item.rational(fix)?).map_err(|_| item.refuse("must lie strictly between 0 and 1").accepting(fix))
+    let fix =
+        "Write a small probability, well below 1 / number of rows, for example delta = \"1e-7\".";
+    Delta::new(item.rational(fix)?).map_err(|_| {
+        item.refuse("must lie strictly between 0 and 1")
+            .accepting(fix)
+    })
 }
 
 /// A zero-concentrated loss, refused unless positive and finite.
@@ -380,7 +408,9 @@ fn analysts(item: &Item<'_>, currency: Currency) -> Result<BTreeMap<String, Cost
         let (own, cost) = budget(&mut cap.section(fix)?)?;
         if own != currency {
             return Err(cap
-                .refuse(format!("an analyst's cap must be in the currency of the budget, which is {currency}"))
+                .refuse(format!(
+                    "an analyst's cap must be in the currency of the budget, which is {currency}"
+                ))
                 .accepting("Use the same keys as in [budget]."));
         }
         caps.insert(name, cost);
@@ -397,7 +427,11 @@ fn ledger(top: &mut Section<'_>, file: &Path) -> Result<(PathBuf, bool), Refusal
         return Err(item.refuse("the path is empty").accepting(fix));
     }
     let path = folder(file).join(path);
-    let auto = section.get("auto_register").map(|i| i.truth()).transpose()?.unwrap_or(false);
+    let auto = section
+        .get("auto_register")
+        .map(|i| i.truth())
+        .transpose()?
+        .unwrap_or(false);
     section.finish()?;
     Ok((path, auto))
 }
@@ -405,26 +439,45 @@ fn ledger(top: &mut Section<'_>, file: &Path) -> Result<(PathBuf, bool), Refusal
 fn unit(item: &Item<'_>, schema: &Schema) -> Result<Unit, Refusal> {
     let fix = "Write unit = \"row\", or unit = { column = \"person\", max_rows = 4 }.";
     if !item.is_table() {
-        return item.word(&[("row", Unit::Row.max_rows())]).map(|_| Unit::Row).map_err(|r| r.accepting(fix));
+        return item
+            .word(&[("row", Unit::Row.max_rows())])
+            .map(|_| Unit::Row)
+            .map_err(|r| r.accepting(fix));
     }
     let mut section = item.section(fix)?;
     let column_item = section.need("column", fix)?;
     let name = column_item.text(fix)?.to_owned();
-    let position = schema.position(&name).filter(|p| schema.columns.get(*p).is_some_and(|c| c.kind == Kind::Id));
+    let position = schema
+        .position(&name)
+        .filter(|p| schema.columns.get(*p).is_some_and(|c| c.kind == Kind::Id));
     let Some(column) = position else {
         return Err(column_item
             .refuse("the privacy unit needs an identifier column")
-            .accepting(format!("Declare [columns.{}] with type = \"id\".", toml_key(&name))));
+            .accepting(format!(
+                "Declare [columns.{}] with type = \"id\".",
+                toml_key(&name)
+            )));
     };
     let max_rows = section.need("max_rows", fix)?.count(1, 1_000_000, fix)?;
     section.finish()?;
-    Ok(Unit::Column { name, column, max_rows })
+    Ok(Unit::Column {
+        name,
+        column,
+        max_rows,
+    })
 }
 
 /// A key as TOML writes it: bare if it may be, else quoted.
 pub(crate) fn toml_key(name: &str) -> String {
-    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if bare { name.to_owned() } else { toml_text(name) }
+    let bare = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare {
+        name.to_owned()
+    } else {
+        toml_text(name)
+    }
 }
 
 /// A text as TOML writes it.
@@ -437,7 +490,10 @@ fn columns(item: &Item<'_>, fix: &str) -> Result<(Schema, Vec<Policy>), Refusal>
     let declared = section.all();
     if declared.is_empty() || declared.len() > MOST_COLUMNS {
         return Err(item
-            .refuse(format!("{} columns are declared; between 1 and {MOST_COLUMNS} are accepted", declared.len()))
+            .refuse(format!(
+                "{} columns are declared; between 1 and {MOST_COLUMNS} are accepted",
+                declared.len()
+            ))
             .accepting(fix));
     }
     let mut columns = Vec::with_capacity(declared.len());
@@ -446,8 +502,13 @@ fn columns(item: &Item<'_>, fix: &str) -> Result<(Schema, Vec<Policy>), Refusal>
         let (column, policy) = column(name, &item, fix)?;
         // TOML refuses the same key twice; names that differ only in surrounding space would still
         // collide, because header cells are trimmed.
-        if columns.iter().any(|c: &Column| c.name.trim() == column.name.trim()) {
-            return Err(item.refuse("a column of this name is declared twice").accepting("Remove one of the two."));
+        if columns
+            .iter()
+            .any(|c: &Column| c.name.trim() == column.name.trim())
+        {
+            return Err(item
+                .refuse("a column of this name is declared twice")
+                .accepting("Remove one of the two."));
         }
         columns.push(column);
         policies.push(policy);
@@ -478,12 +539,29 @@ fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), 
         ("boolean", Type::Boolean),
         ("id", Type::Id),
     ];
-    let kind = section.need("type", "Write type = \"integer\", \"real\", \"text\", \"boolean\" or \"id\".")?.word(&words)?;
+    let kind = section
+        .need(
+            "type",
+            "Write type = \"integer\", \"real\", \"text\", \"boolean\" or \"id\".",
+        )?
+        .word(&words)?;
     if kind == Type::Id {
-        section.finish().map_err(|r| r.accepting("An id column has no further keys: it is never used as a value."))?;
-        let policy =
-            Policy { missing: MissingPolicy::Drop, other: OtherPolicy::Drop, missing_values: vec![String::new()] };
-        return Ok((Column { name, kind: Kind::Id, missing: Missing::Drop }, policy));
+        section.finish().map_err(|r| {
+            r.accepting("An id column has no further keys: it is never used as a value.")
+        })?;
+        let policy = Policy {
+            missing: MissingPolicy::Drop,
+            other: OtherPolicy::Drop,
+            missing_values: vec![String::new()],
+        };
+        return Ok((
+            Column {
+                name,
+                kind: Kind::Id,
+                missing: Missing::Drop,
+            },
+            policy,
+        ));
     }
     let (kind, other) = match kind {
         Type::Integer | Type::Real => (bounds(&mut section, &name, kind)?, OtherPolicy::Drop),
@@ -492,7 +570,18 @@ fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), 
     let missing_values = missing_values(&mut section, &kind)?;
     let (missing, policy) = missing(&mut section, &kind)?;
     section.finish()?;
-    Ok((Column { name, kind, missing }, Policy { missing: policy, other, missing_values }))
+    Ok((
+        Column {
+            name,
+            kind,
+            missing,
+        },
+        Policy {
+            missing: policy,
+            other,
+            missing_values,
+        },
+    ))
 }
 
 fn bounds(section: &mut Section<'_>, name: &str, kind: Type) -> Result<Kind, Refusal> {
@@ -518,7 +607,11 @@ fn bounds(section: &mut Section<'_>, name: &str, kind: Type) -> Result<Kind, Ref
     })
 }
 
-fn levels(section: &mut Section<'_>, name: &str, boolean: bool) -> Result<(Kind, OtherPolicy), Refusal> {
+fn levels(
+    section: &mut Section<'_>,
+    name: &str,
+    boolean: bool,
+) -> Result<(Kind, OtherPolicy), Refusal> {
     let fix = format!(
         "Declare levels = [\"a\", \"b\"] for `{name}` from public knowledge, the reference level first; undeclared texts go by `other`."
     );
@@ -536,17 +629,23 @@ fn levels(section: &mut Section<'_>, name: &str, boolean: bool) -> Result<(Kind,
                     .accepting("Cells are trimmed when read and the empty cell means missing: write the trimmed text."));
             }
             if !seen.insert(level.clone()) {
-                return Err(item.refuse("this level is listed twice").accepting("Remove one of the two."));
+                return Err(item
+                    .refuse("this level is listed twice")
+                    .accepting("Remove one of the two."));
             }
             levels.push(level);
         }
         if levels.is_empty() || levels.len() > MOST_LEVELS {
-            return Err(list.refuse(format!("between 1 and {MOST_LEVELS} levels are accepted")).accepting(fix));
+            return Err(list
+                .refuse(format!("between 1 and {MOST_LEVELS} levels are accepted"))
+                .accepting(fix));
         }
         if boolean && levels.len() != 2 {
             return Err(list
                 .refuse("a boolean column has exactly two levels")
-                .accepting("List the two texts, the one for false first, or use type = \"text\"."));
+                .accepting(
+                    "List the two texts, the one for false first, or use type = \"text\".",
+                ));
         }
     }
     let (policy, other) = match section.get("other") {
@@ -557,12 +656,19 @@ fn levels(section: &mut Section<'_>, name: &str, boolean: bool) -> Result<(Kind,
                 "reject" => (OtherPolicy::Reject, None),
                 "drop" => (OtherPolicy::Drop, None),
                 level => {
-                    let index = levels.iter().position(|l| l == level).and_then(|i| u32::try_from(i).ok());
+                    let index = levels
+                        .iter()
+                        .position(|l| l == level)
+                        .and_then(|i| u32::try_from(i).ok());
                     match index {
                         Some(i) => (OtherPolicy::Level, Some(i)),
                         None => {
-                            let near = crate::suggest::nearest(level, levels.iter().map(String::as_str))
-                                .map_or_else(|| fix.to_owned(), |n| format!("Did you mean \"{n}\"? {fix}"));
+                            let near =
+                                crate::suggest::nearest(level, levels.iter().map(String::as_str))
+                                    .map_or_else(
+                                        || fix.to_owned(),
+                                        |n| format!("Did you mean \"{n}\"? {fix}"),
+                                    );
                             return Err(item.refuse("not a declared level").accepting(near));
                         }
                     }
@@ -601,12 +707,21 @@ fn missing_values(section: &mut Section<'_>, kind: &Kind) -> Result<Vec<String>,
 }
 
 fn missing(section: &mut Section<'_>, kind: &Kind) -> Result<(Missing, MissingPolicy), Refusal> {
-    let words =
-        [("reject", MissingPolicy::Reject), ("drop", MissingPolicy::Drop), ("impute", MissingPolicy::Impute)];
-    let policy = section.get("missing").map(|i| i.word(&words)).transpose()?.unwrap_or(MissingPolicy::Reject);
+    let words = [
+        ("reject", MissingPolicy::Reject),
+        ("drop", MissingPolicy::Drop),
+        ("impute", MissingPolicy::Impute),
+    ];
+    let policy = section
+        .get("missing")
+        .map(|i| i.word(&words))
+        .transpose()?
+        .unwrap_or(MissingPolicy::Reject);
     if policy != MissingPolicy::Impute {
         if let Some(item) = section.get("impute") {
-            return Err(item.refuse("has no effect without missing = \"impute\"").accepting("Add it or remove this key."));
+            return Err(item
+                .refuse("has no effect without missing = \"impute\"")
+                .accepting("Add it or remove this key."));
         }
         return Ok((Missing::Drop, policy));
     }
@@ -617,7 +732,9 @@ fn missing(section: &mut Section<'_>, kind: &Kind) -> Result<(Missing, MissingPo
             let text = item.name(fix)?;
             levels
                 .iter()
-                .position(|l| *l == text || (levels == &BOOLEAN_LEVELS && l.eq_ignore_ascii_case(&text)))
+                .position(|l| {
+                    *l == text || (levels == &BOOLEAN_LEVELS && l.eq_ignore_ascii_case(&text))
+                })
                 .and_then(|i| u32::try_from(i).ok())
                 .map(f64::from)
                 .ok_or_else(|| item.refuse("not a declared level").accepting(fix))?
@@ -629,7 +746,9 @@ fn missing(section: &mut Section<'_>, kind: &Kind) -> Result<(Missing, MissingPo
         Kind::Real { lower, upper } => {
             let x = item.real(fix)?;
             if x < *lower || x > *upper {
-                return Err(item.refuse(format!("lies outside the bounds {lower} to {upper}")).accepting(fix));
+                return Err(item
+                    .refuse(format!("lies outside the bounds {lower} to {upper}"))
+                    .accepting(fix));
             }
             x
         }

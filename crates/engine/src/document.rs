@@ -30,11 +30,16 @@ pub(crate) fn read<T>(
 ) -> Result<T, Refusal> {
     let document = Document { file, text };
     if text.len() > LONGEST {
-        return Err(Refusal::request("the file is larger than 16 MB, which no configuration file is").in_file(file));
+        return Err(Refusal::request(
+            "the file is larger than 16 MB, which no configuration file is",
+        )
+        .in_file(file));
     }
     let table = DeTable::parse(text).map_err(|e| {
         let line = e.span().map_or(1, |s| document.line(s.start));
-        Refusal::request(format!("not valid TOML: {}", e.message().trim_end())).in_file(file).at_line(line)
+        Refusal::request(format!("not valid TOML: {}", e.message().trim_end()))
+            .in_file(file)
+            .at_line(line)
     })?;
     let mut section = Section::new(&document, String::new(), 1, table.get_ref());
     read(&mut section)
@@ -48,18 +53,32 @@ pub(crate) fn load(path: &Path) -> Result<String, Refusal> {
             .accepting("Check the path; `reticent init` writes a skeleton.")
     })?;
     let text = String::from_utf8(bytes).map_err(|e| {
-        let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
+        let line = e
+            .as_bytes()
+            .iter()
+            .take(e.utf8_error().valid_up_to())
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
         Refusal::request("the file is not UTF-8 text")
             .in_file(path)
             .at_line(u32::try_from(line).unwrap_or(u32::MAX))
             .accepting("Save it as UTF-8.")
     })?;
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    Ok(text
+        .strip_prefix('\u{feff}')
+        .map_or_else(|| text.clone(), str::to_owned))
 }
 
 impl Document<'_> {
     fn line(&self, offset: usize) -> u32 {
-        let before = self.text.as_bytes().iter().take(offset).filter(|b| **b == b'\n').count();
+        let before = self
+            .text
+            .as_bytes()
+            .iter()
+            .take(offset)
+            .filter(|b| **b == b'\n')
+            .count();
         u32::try_from(before.saturating_add(1)).unwrap_or(u32::MAX)
     }
 }
@@ -100,11 +119,27 @@ impl<'a> Section<'a> {
             .into_iter()
             .map(|(key, value)| {
                 let name: &str = key.get_ref();
-                let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-                Entry { name, path: full, line: document.line(key.span().start), value: value.get_ref(), asked: false }
+                let full = if path.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{path}.{name}")
+                };
+                Entry {
+                    name,
+                    path: full,
+                    line: document.line(key.span().start),
+                    value: value.get_ref(),
+                    asked: false,
+                }
             })
             .collect();
-        Self { document, path, line, entries, known: Vec::new() }
+        Self {
+            document,
+            path,
+            line,
+            entries,
+            known: Vec::new(),
+        }
     }
 
     /// The value of a key, if present.
@@ -114,7 +149,12 @@ impl<'a> Section<'a> {
         }
         let entry = self.entries.iter_mut().find(|e| e.name == key)?;
         entry.asked = true;
-        Some(Item { document: self.document, path: &entry.path, line: entry.line, value: entry.value })
+        Some(Item {
+            document: self.document,
+            path: &entry.path,
+            line: entry.line,
+            value: entry.value,
+        })
     }
 
     /// The value of a key that must be there.
@@ -122,7 +162,9 @@ impl<'a> Section<'a> {
         if self.entries.iter().any(|e| e.name == key) {
             return self.get(key).ok_or_else(|| unreachable_key(key));
         }
-        Err(self.refuse(format!("the key `{key}` is missing")).accepting(fix))
+        Err(self
+            .refuse(format!("the key `{key}` is missing"))
+            .accepting(fix))
     }
 
     /// All entries in file order, whatever their names.
@@ -132,20 +174,37 @@ impl<'a> Section<'a> {
             .iter_mut()
             .map(|e| {
                 e.asked = true;
-                (e.name.to_owned(), Item { document, path: &e.path, line: e.line, value: e.value })
+                (
+                    e.name.to_owned(),
+                    Item {
+                        document,
+                        path: &e.path,
+                        line: e.line,
+                        value: e.value,
+                    },
+                )
             })
             .collect()
     }
 
     /// Line of a key, or of the table when the key is absent.
     pub(crate) fn line_of(&self, key: &str) -> u32 {
-        self.entries.iter().find(|e| e.name == key).map_or(self.line, |e| e.line)
+        self.entries
+            .iter()
+            .find(|e| e.name == key)
+            .map_or(self.line, |e| e.line)
     }
 
     /// A refusal that concerns the table.
     pub(crate) fn refuse(&self, message: impl Into<String>) -> Refusal {
-        let refusal = Refusal::request(message).in_file(self.document.file).at_line(self.line);
-        if self.path.is_empty() { refusal } else { refusal.for_key(self.path.clone()) }
+        let refusal = Refusal::request(message)
+            .in_file(self.document.file)
+            .at_line(self.line);
+        if self.path.is_empty() {
+            refusal
+        } else {
+            refusal.for_key(self.path.clone())
+        }
     }
 
     /// Refuses keys that nobody asked for, naming the nearest known one.
@@ -181,13 +240,19 @@ impl<'a> Item<'a> {
     }
 
     fn expected(&self, what: &str, fix: &str) -> Refusal {
-        self.refuse(format!("expected {what}, found {}", kind(self.value))).accepting(fix)
+        self.refuse(format!("expected {what}, found {}", kind(self.value)))
+            .accepting(fix)
     }
 
     /// The table behind this value.
     pub(crate) fn section(&self, fix: &str) -> Result<Section<'a>, Refusal> {
         match self.value {
-            DeValue::Table(t) => Ok(Section::new(self.document, self.path.to_owned(), self.line, t)),
+            DeValue::Table(t) => Ok(Section::new(
+                self.document,
+                self.path.to_owned(),
+                self.line,
+                t,
+            )),
             _ => Err(self.expected("a table", fix)),
         }
     }
@@ -245,13 +310,17 @@ impl<'a> Item<'a> {
         let names: Vec<&str> = words.iter().map(|w| w.0).collect();
         let fix = format!("Write one of {}.", quoted(&names));
         let text = self.text(&fix)?;
-        words.iter().find(|w| w.0 == text).map(|w| w.1).ok_or_else(|| {
-            let fix = match suggest::nearest(text, names.iter().copied()) {
-                Some(near) => format!("Did you mean \"{near}\"? {fix}"),
-                None => fix,
-            };
-            self.refuse("not a word that is known here").accepting(fix)
-        })
+        words
+            .iter()
+            .find(|w| w.0 == text)
+            .map(|w| w.1)
+            .ok_or_else(|| {
+                let fix = match suggest::nearest(text, names.iter().copied()) {
+                    Some(near) => format!("Did you mean \"{near}\"? {fix}"),
+                    None => fix,
+                };
+                self.refuse("not a word that is known here").accepting(fix)
+            })
     }
 
     /// true or false.
@@ -280,7 +349,11 @@ impl<'a> Item<'a> {
     /// A finite number as a double, with the exact value.
     pub(crate) fn real(&self, fix: &str) -> Result<f64, Refusal> {
         let value = rational_to_f64(&self.rational(fix)?);
-        if value.is_finite() { Ok(value) } else { Err(self.refuse("the number is too large").accepting(fix)) }
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(self.refuse("the number is too large").accepting(fix))
+        }
     }
 
     /// A whole number in a range.
@@ -289,9 +362,15 @@ impl<'a> Item<'a> {
         let whole = format_rational(&value).parse::<i64>();
         match whole {
             Ok(n) if (lowest..=highest).contains(&n) => Ok(n),
-            Ok(_) if highest == i64::MAX => Err(self.refuse(format!("must be at least {lowest}")).accepting(fix)),
-            Ok(_) => Err(self.refuse(format!("must be between {lowest} and {highest}")).accepting(fix)),
-            Err(_) => Err(self.refuse("must be a whole number of ordinary size").accepting(fix)),
+            Ok(_) if highest == i64::MAX => Err(self
+                .refuse(format!("must be at least {lowest}"))
+                .accepting(fix)),
+            Ok(_) => Err(self
+                .refuse(format!("must be between {lowest} and {highest}"))
+                .accepting(fix)),
+            Err(_) => Err(self
+                .refuse("must be a whole number of ordinary size")
+                .accepting(fix)),
         }
     }
 
@@ -331,7 +410,11 @@ fn shown(value: &DeValue<'_>) -> String {
         DeValue::Boolean(b) => b.to_string(),
         DeValue::Datetime(d) => d.to_string(),
         DeValue::Array(elements) => {
-            let shown: Vec<String> = elements.iter().take(8).map(|e| shown_flat(e.get_ref())).collect();
+            let shown: Vec<String> = elements
+                .iter()
+                .take(8)
+                .map(|e| shown_flat(e.get_ref()))
+                .collect();
             let more = if elements.len() > 8 { ", …" } else { "" };
             format!("[{}{more}]", shown.join(", "))
         }

@@ -1,5 +1,6 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
 
+pub mod check;
 pub mod dataset;
 mod document;
 pub mod formula;

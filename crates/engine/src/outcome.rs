@@ -65,7 +65,15 @@ impl Refusal {
     }
 
     fn new(rule: Rule, message: impl Into<String>) -> Self {
-        Self { rule, message: message.into(), file: None, line: None, key: None, value: None, fix: None }
+        Self {
+            rule,
+            message: message.into(),
+            file: None,
+            line: None,
+            key: None,
+            value: None,
+            fix: None,
+        }
     }
 
     /// Adds the file.
@@ -172,7 +180,10 @@ mod tests {
     fn json_round_trips_and_omits_what_is_absent() {
         let refusal = Refusal::policy("over the cap").for_key("budget");
         let json = serde_json::to_value(&refusal).unwrap();
-        assert_eq!(json, serde_json::json!({"rule": "policy", "message": "over the cap", "key": "budget"}));
+        assert_eq!(
+            json,
+            serde_json::json!({"rule": "policy", "message": "over the cap", "key": "budget"})
+        );
         assert_eq!(serde_json::from_value::<Refusal>(json).unwrap(), refusal);
     }
 

@@ -12,8 +12,9 @@ use crate::dataset::{self, folder, version};
 use crate::document::{self, Item, Section};
 use crate::formula;
 pub use crate::kinds::{
-    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec, LinearSpec, LogisticSpec,
-    MeanSpec, ModelRef, QuantilesSpec, ResidualsSpec, RocSpec, Scaling, SumSpec,
+    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec,
+    LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, ResidualsSpec, RocSpec, Scaling,
+    SumSpec,
 };
 use crate::outcome::Refusal;
 use crate::suggest;
@@ -102,7 +103,9 @@ impl Plan {
 
     /// The `where` condition in canonical spelling, as request ids contain it.
     pub fn canonical_filter(&self) -> Option<String> {
-        self.filter.as_ref().map(|f| formula::canonical(f).unwrap_or_else(|_| f.clone()))
+        self.filter
+            .as_ref()
+            .map(|f| formula::canonical(f).unwrap_or_else(|_| f.clone()))
     }
 }
 
@@ -126,7 +129,10 @@ impl ReleaseSpec {
         let mut value = self.kind.canonical();
         if let Value::Object(fields) = &mut value {
             fields.insert("kind".to_owned(), json!(self.kind.name()));
-            fields.insert("part".to_owned(), json!(self.part.as_deref().unwrap_or("all")));
+            fields.insert(
+                "part".to_owned(),
+                json!(self.part.as_deref().unwrap_or("all")),
+            );
             fields.insert("budget".to_owned(), self.budget.canonical());
             fields.insert("repeat".to_owned(), json!(self.repeat));
         }
@@ -163,13 +169,20 @@ fn plan(top: &mut Section<'_>, text: &str, file: &Path) -> Result<Plan, Refusal>
     let filter_line = top.line_of("where");
     let filter = match top.get("where") {
         None => None,
-        Some(item) => Some(formula_text(&item, "Write a condition, for example where = \"hours > 0\".")?),
+        Some(item) => Some(formula_text(
+            &item,
+            "Write a condition, for example where = \"hours > 0\".",
+        )?),
     };
     let fix = "Add at least one [[release]] with id, kind and epsilon.";
     let list = top.need("release", fix)?;
     let items = list.list(fix)?;
     if items.is_empty() || items.len() > MOST_RELEASES {
-        return Err(list.refuse(format!("between 1 and {MOST_RELEASES} releases are accepted")).accepting(fix));
+        return Err(list
+            .refuse(format!(
+                "between 1 and {MOST_RELEASES} releases are accepted"
+            ))
+            .accepting(fix));
     }
     let mut releases: Vec<ReleaseSpec> = Vec::with_capacity(items.len());
     for item in &items {
@@ -178,7 +191,15 @@ fn plan(top: &mut Section<'_>, text: &str, file: &Path) -> Result<Plan, Refusal>
     }
     top.finish()?;
     let filter_line = if filter.is_some() { filter_line } else { 0 };
-    Ok(Plan { file: file.to_owned(), text: text.to_owned(), dataset, split, filter, filter_line, releases })
+    Ok(Plan {
+        file: file.to_owned(),
+        text: text.to_owned(),
+        dataset,
+        split,
+        filter,
+        filter_line,
+        releases,
+    })
 }
 
 fn split(item: &Item<'_>) -> Result<SplitSpec, Refusal> {
@@ -195,13 +216,21 @@ fn split(item: &Item<'_>) -> Result<SplitSpec, Refusal> {
                 .refuse("the shares of train and test must add up to 1")
                 .accepting("Give one of them; the other is the rest."));
         }
-        (None, None) => return Err(section.refuse("the share of the test part is missing").accepting(fix)),
+        (None, None) => {
+            return Err(section
+                .refuse("the share of the test part is missing")
+                .accepting(fix));
+        }
     };
     let by = match section.get("by") {
         None => SplitKey::Content,
         Some(i) => match i.text(fix)? {
             "content" => SplitKey::Content,
-            "" => return Err(i.refuse("names no column").accepting("Write by = \"content\" or the name of a column.")),
+            "" => {
+                return Err(i
+                    .refuse("names no column")
+                    .accepting("Write by = \"content\" or the name of a column."));
+            }
             name => SplitKey::Column(name.to_owned()),
         },
     };
@@ -212,9 +241,15 @@ fn split(item: &Item<'_>) -> Result<SplitSpec, Refusal> {
     section.finish()?;
     let parts = format_fraction(&test);
     let test = parts.ok_or_else(|| {
-        item.refuse("the share of the test part needs a denominator below 2^32").accepting("Write for example \"1/3\".")
+        item.refuse("the share of the test part needs a denominator below 2^32")
+            .accepting("Write for example \"1/3\".")
     })?;
-    Ok(SplitSpec { by, salt, test, line: item.line() })
+    Ok(SplitSpec {
+        by,
+        salt,
+        test,
+        line: item.line(),
+    })
 }
 
 /// A share strictly between 0 and 1.
@@ -224,7 +259,9 @@ fn share(item: &Item<'_>) -> Result<Rational, Refusal> {
     if value > Rational::ZERO && value < Rational::ONE {
         Ok(value)
     } else {
-        Err(item.refuse("must lie strictly between 0 and 1").accepting(fix))
+        Err(item
+            .refuse("must lie strictly between 0 and 1")
+            .accepting(fix))
     }
 }
 
@@ -241,7 +278,12 @@ pub(crate) fn formula_text(item: &Item<'_>, fix: &str) -> Result<String, Refusal
     Ok(text.to_owned())
 }
 
-fn release(item: &Item<'_>, has_split: bool, earlier: &[ReleaseSpec], fix: &str) -> Result<ReleaseSpec, Refusal> {
+fn release(
+    item: &Item<'_>,
+    has_split: bool,
+    earlier: &[ReleaseSpec],
+    fix: &str,
+) -> Result<ReleaseSpec, Refusal> {
     let mut section = item.section(fix)?;
     let line = item.line();
     section.line = line;
@@ -249,7 +291,10 @@ fn release(item: &Item<'_>, has_split: bool, earlier: &[ReleaseSpec], fix: &str)
     if let Some(other) = earlier.iter().find(|r| r.id == id) {
         let line = section.line_of("id");
         return Err(section
-            .refuse(format!("the id \"{id}\" is already used by the release in line {}", other.line))
+            .refuse(format!(
+                "the id \"{id}\" is already used by the release in line {}",
+                other.line
+            ))
             .at_line(line)
             .for_key("release.id")
             .accepting("Give every release its own id."));
@@ -257,20 +302,33 @@ fn release(item: &Item<'_>, has_split: bool, earlier: &[ReleaseSpec], fix: &str)
     let kind = KindSpec::read(&mut section, earlier)?;
     let part = part(&mut section, &kind, has_split)?;
     let budget = budget(&mut section)?;
-    let repeat = section.get("repeat").map(|i| i.count(0, 1_000_000, "Write repeat = 1 for one fresh draw.")).transpose()?;
+    let repeat = section
+        .get("repeat")
+        .map(|i| i.count(0, 1_000_000, "Write repeat = 1 for one fresh draw."))
+        .transpose()?;
     section.finish().map_err(|r| {
         let kind = kind.name();
         let fix = r.fix.clone().unwrap_or_default();
         r.accepting(format!("{fix} (This release is of kind \"{kind}\".)"))
     })?;
-    Ok(ReleaseSpec { id, kind, part, budget, repeat: repeat.unwrap_or(0), line })
+    Ok(ReleaseSpec {
+        id,
+        kind,
+        part,
+        budget,
+        repeat: repeat.unwrap_or(0),
+        line,
+    })
 }
 
 fn release_id(item: &Item<'_>) -> Result<String, Refusal> {
-    let fix = "Use letters, digits, `_`, `-` and `.`, starting with a letter; at most 100 characters.";
+    let fix =
+        "Use letters, digits, `_`, `-` and `.`, starting with a letter; at most 100 characters.";
     let id = item.text(fix)?;
     let starts = id.chars().next().is_some_and(char::is_alphabetic);
-    let rest = id.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    let rest = id
+        .chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
     if starts && rest && id.chars().count() <= 100 {
         Ok(id.to_owned())
     } else {
@@ -278,15 +336,27 @@ fn release_id(item: &Item<'_>) -> Result<String, Refusal> {
     }
 }
 
-fn part(section: &mut Section<'_>, kind: &KindSpec, has_split: bool) -> Result<Option<String>, Refusal> {
+fn part(
+    section: &mut Section<'_>,
+    kind: &KindSpec,
+    has_split: bool,
+) -> Result<Option<String>, Refusal> {
     match section.get("part") {
-        None => Ok(if has_split { kind.default_part().map(str::to_owned) } else { None }),
+        None => Ok(if has_split {
+            kind.default_part().map(str::to_owned)
+        } else {
+            None
+        }),
         Some(item) => {
-            let part = item.word(&[("train", Some("train")), ("test", Some("test")), ("all", None)])?;
+            let part = item.word(&[
+                ("train", Some("train")),
+                ("test", Some("test")),
+                ("all", None),
+            ])?;
             if part.is_some() && !has_split {
-                return Err(item
-                    .refuse("the plan has no split")
-                    .accepting("Add split = { test = \"1/3\" } at the top of the plan, or remove `part`."));
+                return Err(item.refuse("the plan has no split").accepting(
+                    "Add split = { test = \"1/3\" } at the top of the plan, or remove `part`.",
+                ));
             }
             Ok(part.map(str::to_owned))
         }
@@ -294,20 +364,42 @@ fn part(section: &mut Section<'_>, kind: &KindSpec, has_split: bool) -> Result<O
 }
 
 fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
-    let epsilon = section.get("epsilon").map(|i| dataset::epsilon(&i)).transpose()?;
-    let delta = section.get("delta").map(|i| dataset::delta(&i)).transpose()?;
+    let epsilon = section
+        .get("epsilon")
+        .map(|i| dataset::epsilon(&i))
+        .transpose()?;
+    let delta = section
+        .get("delta")
+        .map(|i| dataset::delta(&i))
+        .transpose()?;
     let rho = section.get("rho").map(|i| dataset::rho(&i)).transpose()?;
-    let fix = "Write epsilon = \"0.5\" (with delta = \"1e-7\" for Gaussian noise), or rho = \"0.01\".";
+    let fix =
+        "Write epsilon = \"0.5\" (with delta = \"1e-7\" for Gaussian noise), or rho = \"0.01\".";
     match (&epsilon, &delta, &rho) {
-        (Some(_), _, None) | (None, None, Some(_)) => Ok(BudgetSpec { epsilon, delta, rho }),
-        (None, _, None) => Err(section.refuse("the release has no privacy budget").accepting(fix)),
-        _ => Err(section.refuse("a release is paid in one currency").accepting(fix)),
+        (Some(_), _, None) | (None, None, Some(_)) => Ok(BudgetSpec {
+            epsilon,
+            delta,
+            rho,
+        }),
+        (None, _, None) => Err(section
+            .refuse("the release has no privacy budget")
+            .accepting(fix)),
+        _ => Err(section
+            .refuse("a release is paid in one currency")
+            .accepting(fix)),
     }
 }
 
 /// Refuses an unknown kind, naming the nearest one and those planned for later.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 6] = ["naive_bayes", "covariance", "regress", "select", "auc", "verify"];
+    const PLANNED: [&str; 6] = [
+        "naive_bayes",
+        "covariance",
+        "regress",
+        "select",
+        "auc",
+        "verify",
+    ];
     let known = crate::kinds::NAMES;
     if PLANNED.contains(&name) {
         let instead = match name {
@@ -319,8 +411,9 @@ pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
             .refuse("this kind is planned but not available yet")
             .accepting(format!("Available: {}.{instead}", document::quoted(&known)));
     }
-    item.refuse("not a kind of release").accepting(match suggest::nearest(name, known) {
-        Some(near) => format!("Did you mean \"{near}\"?"),
-        None => format!("Available: {}.", document::quoted(&known)),
-    })
+    item.refuse("not a kind of release")
+        .accepting(match suggest::nearest(name, known) {
+            Some(near) => format!("Did you mean \"{near}\"?"),
+            None => format!("Available: {}.", document::quoted(&known)),
+        })
 }

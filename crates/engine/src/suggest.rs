@@ -10,7 +10,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter(|c| c.len() <= 200)
-        .map(|c| (strsim::normalized_damerau_levenshtein(&folded, &c.to_lowercase()), c))
+        .map(|c| {
+            (
+                strsim::normalized_damerau_levenshtein(&folded, &c.to_lowercase()),
+                c,
+            )
+        })
         .filter(|(likeness, _)| *likeness >= 0.5)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, c)| c)
@@ -20,7 +25,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 pub fn advice(word: &str, known: &[&str]) -> String {
     let list = || {
         let shown: Vec<String> = known.iter().take(40).map(|k| format!("`{k}`")).collect();
-        let more = if known.len() > shown.len() { ", …" } else { "" };
+        let more = if known.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
         format!("{}{more}", shown.join(", "))
     };
     match (nearest(word, known.iter().copied()), known.is_empty()) {
@@ -42,6 +51,9 @@ mod tests {
         assert_eq!(nearest("zzzz", known), None);
         assert_eq!(nearest("", known), None);
         assert_eq!(advice("epsilno", &known), "Did you mean `epsilon`?");
-        assert_eq!(advice("zzzz", &known), "Known: `epsilon`, `delta`, `formula`.");
+        assert_eq!(
+            advice("zzzz", &known),
+            "Known: `epsilon`, `delta`, `formula`."
+        );
     }
 }

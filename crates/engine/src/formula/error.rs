@@ -20,7 +20,13 @@ pub struct FormulaError {
 impl FormulaError {
     /// An error at the given characters.
     pub(crate) fn at(text: &str, start: usize, end: usize, message: impl Into<String>) -> Self {
-        Self { text: text.to_owned(), start, end: end.max(start), message: message.into(), fix: None }
+        Self {
+            text: text.to_owned(),
+            start,
+            end: end.max(start),
+            message: message.into(),
+            fix: None,
+        }
     }
 
     /// Adds what would be accepted.
@@ -40,14 +46,31 @@ impl fmt::Display for FormulaError {
         let length = self.text.chars().count();
         let start = self.start.min(length);
         let from = start.saturating_sub(CONTEXT);
-        let to = length.min(self.end.max(start).min(start.saturating_add(CONTEXT)).saturating_add(CONTEXT));
+        let to = length.min(
+            self.end
+                .max(start)
+                .min(start.saturating_add(CONTEXT))
+                .saturating_add(CONTEXT),
+        );
         let clean = |c: char| if c.is_control() { ' ' } else { c };
-        let shown: String = self.text.chars().skip(from).take(to.saturating_sub(from)).map(clean).collect();
+        let shown: String = self
+            .text
+            .chars()
+            .skip(from)
+            .take(to.saturating_sub(from))
+            .map(clean)
+            .collect();
         let before = if from > 0 { "… " } else { "" };
         let after = if to < length { " …" } else { "" };
         let indent = before.chars().count() + (start - from);
         let marks = self.end.min(to).saturating_sub(start).max(1);
-        write!(f, "{}\n  {before}{shown}{after}\n  {}{}", self.message, " ".repeat(indent), "^".repeat(marks))?;
+        write!(
+            f,
+            "{}\n  {before}{shown}{after}\n  {}{}",
+            self.message,
+            " ".repeat(indent),
+            "^".repeat(marks)
+        )?;
         if let Some(fix) = &self.fix {
             write!(f, "\n{fix}")?;
         }

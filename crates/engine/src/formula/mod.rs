@@ -5,10 +5,16 @@
 //! of marginality). [`expression`] and [`condition`] read the `of` and `where` keys of plans. Nothing
 //! here looks at data: levels, bounds and therefore the design are public.
 
+mod deparse;
+mod design;
 mod error;
+mod expand;
+mod lexer;
+mod parser;
+mod values;
 
 pub use error::FormulaError;
-use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::Schema;
 
 /// What a formula is for.
@@ -84,29 +90,77 @@ impl Response {
 }
 
 /// Compiles a formula over a schema.
-pub fn compile(formula: &str, schema: &Schema, positive: Option<&str>, want: Family) -> Result<Design, FormulaError> {
-    let _ = (schema, positive, want);
-    Err(FormulaError::at(formula, 0, 0, "not implemented"))
+///
+/// Whether every value has finite public bounds may depend on the plan's `where` condition; see
+/// [`compile_within`].
+pub fn compile(
+    formula: &str,
+    schema: &Schema,
+    positive: Option<&str>,
+    want: Family,
+) -> Result<Design, FormulaError> {
+    design::compile(formula, schema, None, positive, want)
 }
 
-/// Reads a numeric expression such as `log1p(hours)`.
+/// Compiles a formula and checks that every value has finite public bounds on records that meet the
+/// filter: `log(income)` needs `income > 0`.
+pub fn compile_within(
+    formula: &str,
+    schema: &Schema,
+    filter: Option<&Expr>,
+    positive: Option<&str>,
+    want: Family,
+) -> Result<Design, FormulaError> {
+    design::compile(formula, schema, Some(filter), positive, want)
+}
+
+/// Reads a numeric expression such as `log1p(hours)`; a condition counts as 1 and 0.
 pub fn expression(text: &str, schema: &Schema) -> Result<Expr, FormulaError> {
-    let _ = schema;
-    Err(FormulaError::at(text, 0, 0, "not implemented"))
+    let node = parser::parse_expression(text)?;
+    values::Reader { text, schema }.number(&node)
+}
+
+/// Reads a numeric expression and checks that it has finite public bounds on records that meet the
+/// filter.
+pub fn expression_within(
+    text: &str,
+    schema: &Schema,
+    filter: Option<&Expr>,
+) -> Result<Expr, FormulaError> {
+    let expr = expression(text, schema)?;
+    bounded(text, schema, filter, &expr)?;
+    Ok(expr)
 }
 
 /// Reads a condition such as `hours > 0 & income != ">50K"`.
 pub fn condition(text: &str, schema: &Schema) -> Result<Expr, FormulaError> {
-    let _ = schema;
-    Err(FormulaError::at(text, 0, 0, "not implemented"))
+    let node = parser::parse_expression(text)?;
+    let expr = values::Reader { text, schema }.truth(&node)?;
+    bounded(text, schema, None, &expr)?;
+    Ok(expr)
+}
+
+fn bounded(
+    text: &str,
+    schema: &Schema,
+    filter: Option<&Expr>,
+    expr: &Expr,
+) -> Result<(), FormulaError> {
+    Scope::new(schema, filter)
+        .interval(expr)
+        .map(drop)
+        .map_err(|e| FormulaError::at(text, 0, text.chars().count(), e.to_string()))
 }
 
 /// The canonical spelling of a formula or expression: as R's `deparse` prints it.
 pub fn canonical(text: &str) -> Result<String, FormulaError> {
-    Ok(text.to_owned())
+    parser::parse(text).map(|node| deparse::deparse(&node))
 }
 
 /// A column name as formulas write it: in backticks unless it is a plain name.
 pub fn quote_name(name: &str) -> String {
-    name.to_owned()
+    deparse::name(name)
 }
+
+#[cfg(test)]
+mod tests;
