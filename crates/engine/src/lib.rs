@@ -1,1 +1,4 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
+
+pub mod register;
+pub mod scan;
