@@ -13,7 +13,9 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::program::{Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy, apply};
+use crate::program::{
+    Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy, apply,
+};
 use crate::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema};
 
 /// Whom the guarantee protects.
@@ -92,7 +94,11 @@ impl Prepared {
         let bounds = program.bounds(schema)?;
         let scope = Scope::new(schema, program.filter.as_ref());
         let plain = Scope::new(schema, None);
-        let each = |s: &Scope<'_>| (0..schema.columns.len()).map(|c| s.column(c).ok()).collect();
+        let each = |s: &Scope<'_>| {
+            (0..schema.columns.len())
+                .map(|c| s.column(c).ok())
+                .collect()
+        };
         Ok(Self {
             narrowed: each(&scope),
             declared: each(&plain),
@@ -125,19 +131,34 @@ impl Prepared {
     }
 
     /// Runs the program on a batch; `admitted` says which rows are within their unit's bound.
-    pub(crate) fn run(&self, schema: &Schema, unit: Unit, batch: &Batch, admitted: &[bool]) -> Evaluated {
+    pub(crate) fn run(
+        &self,
+        schema: &Schema,
+        unit: Unit,
+        batch: &Batch,
+        admitted: &[bool],
+    ) -> Evaluated {
         let n = batch.rows();
-        let mut keep: Vec<bool> = (0..n).map(|i| admitted.get(i).copied().unwrap_or(false)).collect();
+        let mut keep: Vec<bool> = (0..n)
+            .map(|i| admitted.get(i).copied().unwrap_or(false))
+            .collect();
         if let Some(part) = &self.program.part {
             route(part, schema, unit, batch, &mut keep);
         }
-        let mut inputs = Inputs { schema, batch, narrowed: &self.declared, numbers: HashMap::new() };
+        let mut inputs = Inputs {
+            schema,
+            batch,
+            narrowed: &self.declared,
+            numbers: HashMap::new(),
+        };
         for &c in &self.used {
             inputs.present(c, &mut keep);
         }
         if let Some(filter) = &self.program.filter {
             let truth = inputs.values(filter, &[], n);
-            keep.iter_mut().zip(&truth).for_each(|(k, t)| *k = *k && *t != 0.0);
+            keep.iter_mut()
+                .zip(&truth)
+                .for_each(|(k, t)| *k = *k && *t != 0.0);
         }
         inputs.narrowed = &self.narrowed;
         inputs.numbers.clear();
@@ -160,7 +181,11 @@ impl Prepared {
 
 /// Clamps, sending NaN (which cannot occur after [`Inputs::present`]) to the lower end.
 fn into(v: f64, i: Interval) -> f64 {
-    if v >= i.lower { if v <= i.upper { v } else { i.upper } } else { i.lower }
+    if v >= i.lower {
+        if v <= i.upper { v } else { i.upper }
+    } else {
+        i.lower
+    }
 }
 
 fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bool]) {
@@ -171,7 +196,9 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
         match (unit, &part.split.by) {
             (Unit::Column { column, .. }, _) => batch.encode(column, row, &mut hash),
             (Unit::Row, SplitBy::Column(c)) => batch.encode(*c, row, &mut hash),
-            (Unit::Row, SplitBy::Content) => (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash)),
+            (Unit::Row, SplitBy::Content) => {
+                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash))
+            }
         }
         let digest: [u8; 32] = hash.finalize().into();
         let mut first = [0u8; 8];
@@ -189,7 +216,10 @@ struct Inputs<'a> {
 
 impl Inputs<'_> {
     fn missing(&self, c: usize) -> Missing {
-        self.schema.columns.get(c).map_or(Missing::Drop, |c| c.missing)
+        self.schema
+            .columns
+            .get(c)
+            .map_or(Missing::Drop, |c| c.missing)
     }
 
     /// Clears `keep` where the column is missing and its policy is to drop.
@@ -201,12 +231,20 @@ impl Inputs<'_> {
         };
         let clear = |k: &mut bool, missing: bool| *k = *k && !missing;
         match self.batch.column(c) {
-            Cells::Integer(v) => keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, drops && *x == MISSING_INTEGER)),
-            Cells::Real(v) => keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, drops && x.is_nan())),
-            Cells::Code(v) => keep
+            Cells::Integer(v) => keep
                 .iter_mut()
                 .zip(v)
-                .for_each(|(k, x)| clear(k, (drops && *x == MISSING_CODE) || (other.is_none() && *x == OTHER_CODE))),
+                .for_each(|(k, x)| clear(k, drops && *x == MISSING_INTEGER)),
+            Cells::Real(v) => keep
+                .iter_mut()
+                .zip(v)
+                .for_each(|(k, x)| clear(k, drops && x.is_nan())),
+            Cells::Code(v) => keep.iter_mut().zip(v).for_each(|(k, x)| {
+                clear(
+                    k,
+                    (drops && *x == MISSING_CODE) || (other.is_none() && *x == OTHER_CODE),
+                )
+            }),
             Cells::Id(_) => {}
             Cells::Unread => keep.iter_mut().for_each(|k| *k = false),
         }
@@ -217,13 +255,20 @@ impl Inputs<'_> {
         if let Some(v) = self.numbers.get(&c) {
             return v.clone();
         }
-        let bound = match (self.narrowed.get(c), self.schema.columns.get(c).map(|c| &c.kind)) {
+        let bound = match (
+            self.narrowed.get(c),
+            self.schema.columns.get(c).map(|c| &c.kind),
+        ) {
             (Some(Some(i)), _) => *i,
             #[allow(clippy::cast_precision_loss, reason = "level counts are below 2^32")]
-            (_, Some(Kind::Levels { levels, .. })) => {
-                Interval { lower: 0.0, upper: levels.len().saturating_sub(1) as f64 }
-            }
-            _ => Interval { lower: 0.0, upper: 0.0 },
+            (_, Some(Kind::Levels { levels, .. })) => Interval {
+                lower: 0.0,
+                upper: levels.len().saturating_sub(1) as f64,
+            },
+            _ => Interval {
+                lower: 0.0,
+                upper: 0.0,
+            },
         };
         let fill = match self.missing(c) {
             Missing::Impute(x) => x,
@@ -234,11 +279,27 @@ impl Inputs<'_> {
             _ => bound.lower,
         };
         let values: Vec<f64> = match self.batch.column(c) {
-            #[allow(clippy::cast_precision_loss, reason = "the clamp below encloses; integer bounds are at most 2^53")]
-            Cells::Integer(v) => {
-                v.iter().map(|x| into(if *x == MISSING_INTEGER { fill } else { *x as f64 }, bound)).collect()
-            }
-            Cells::Real(v) => v.iter().map(|x| into(if x.is_nan() { fill } else { *x }, bound)).collect(),
+            #[allow(
+                clippy::cast_precision_loss,
+                reason = "the clamp below encloses; integer bounds are at most 2^53"
+            )]
+            Cells::Integer(v) => v
+                .iter()
+                .map(|x| {
+                    into(
+                        if *x == MISSING_INTEGER {
+                            fill
+                        } else {
+                            *x as f64
+                        },
+                        bound,
+                    )
+                })
+                .collect(),
+            Cells::Real(v) => v
+                .iter()
+                .map(|x| into(if x.is_nan() { fill } else { *x }, bound))
+                .collect(),
             Cells::Code(v) => v
                 .iter()
                 .map(|x| match *x {
@@ -260,7 +321,10 @@ impl Inputs<'_> {
             Expr::Level { column, level } => {
                 let mut v = self.column(*column, n);
                 let level = f64::from(*level);
-                #[allow(clippy::float_cmp, reason = "level indices are small integers, exact in f64")]
+                #[allow(
+                    clippy::float_cmp,
+                    reason = "level indices are small integers, exact in f64"
+                )]
                 v.iter_mut().for_each(|x| *x = truth(*x == level));
                 v
             }
@@ -289,7 +353,10 @@ impl Inputs<'_> {
                 v.iter_mut().for_each(|x| *x = into(*x, *i));
                 v
             }
-            #[allow(clippy::float_cmp, reason = "the analyst's comparison, taken literally")]
+            #[allow(
+                clippy::float_cmp,
+                reason = "the analyst's comparison, taken literally"
+            )]
             Expr::Compare(how, a, b) => self.pair(a, b, terms, n, |x, y| {
                 truth(match how {
                     Comparison::Less => x < y,
@@ -310,7 +377,14 @@ impl Inputs<'_> {
         }
     }
 
-    fn pair(&mut self, a: &Expr, b: &Expr, terms: &[Vec<f64>], n: usize, f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    fn pair(
+        &mut self,
+        a: &Expr,
+        b: &Expr,
+        terms: &[Vec<f64>],
+        n: usize,
+        f: impl Fn(f64, f64) -> f64,
+    ) -> Vec<f64> {
         // A constant operand needs no vector of its own.
         if let Expr::Constant(k) = b {
             let mut x = self.values(a, terms, n);

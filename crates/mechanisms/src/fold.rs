@@ -31,13 +31,18 @@ impl FixedPoint {
     pub fn for_magnitude(magnitude: f64, precision: i32) -> Self {
         let (_, exponent) = libm::frexp(magnitude);
         let exponent = if magnitude > 0.0 { exponent } else { 0 };
-        Self { bits: precision.saturating_sub(exponent).clamp(-900, 900) }
+        Self {
+            bits: precision.saturating_sub(exponent).clamp(-900, 900),
+        }
     }
 
     /// The grid index nearest to `x`, in ±2^52; monotone in `x`.
     pub fn index(self, x: f64) -> i64 {
         let scaled = (x * libm::ldexp(1.0, self.bits)).clamp(-MAX_GRID, MAX_GRID);
-        #[allow(clippy::cast_possible_truncation, reason = "clamped to ±2^52; NaN casts to 0")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "clamped to ±2^52; NaN casts to 0"
+        )]
         let index = scaled.round_ties_even() as i64;
         index
     }
@@ -65,6 +70,16 @@ pub enum Cut {
     Edges(Vec<f64>),
     /// Cells (−∞, e₀], (e₀, e₁], …, (e_last, ∞): one more than edges. For counts of x ≤ edge.
     UpTo(Vec<f64>),
+    /// As [`Cut::Even`], but every edge and every interior is a cell of its own: e₀, (e₀,e₁), e₁, …, e_M;
+    /// 2·cells + 1 of them. For exact L = #{x ≤ edge} and R = #{x ≥ edge}.
+    Atoms {
+        /// First edge.
+        lower: f64,
+        /// Last edge.
+        upper: f64,
+        /// Number of interiors M.
+        cells: u32,
+    },
     /// The term is a whole number 0..cells (a label or level index).
     Whole(u32),
 }
@@ -76,6 +91,9 @@ impl Cut {
             Self::Even { cells, .. } | Self::Whole(cells) => (*cells).max(1) as usize,
             Self::Edges(edges) => edges.len().saturating_sub(1).max(1),
             Self::UpTo(edges) => edges.len().saturating_add(1),
+            Self::Atoms { cells, .. } => ((*cells).max(1) as usize)
+                .saturating_mul(2)
+                .saturating_add(1),
         }
     }
 
@@ -88,12 +106,37 @@ impl Cut {
     pub fn cell(&self, x: f64) -> usize {
         let last = self.cells().saturating_sub(1);
         match self {
-            Self::Even { lower, upper, cells } => {
+            Self::Even {
+                lower,
+                upper,
+                cells,
+            } => {
                 let width = upper - lower;
-                if width > 0.0 { (((x - lower) / width * f64::from(*cells)).max(0.0) as usize).min(last) } else { 0 }
+                if width > 0.0 {
+                    (((x - lower) / width * f64::from(*cells)).max(0.0) as usize).min(last)
+                } else {
+                    0
+                }
             }
-            Self::Edges(edges) => edges.partition_point(|e| *e <= x).saturating_sub(1).min(last),
+            Self::Edges(edges) => edges
+                .partition_point(|e| *e <= x)
+                .saturating_sub(1)
+                .min(last),
             Self::UpTo(edges) => edges.partition_point(|e| *e < x).min(last),
+            Self::Atoms {
+                lower,
+                upper,
+                cells,
+            } => {
+                let width = upper - lower;
+                if width <= 0.0 {
+                    return 0;
+                }
+                let position = ((x - lower) / width * f64::from((*cells).max(1))).max(0.0);
+                let whole = (position as usize).min(last / 2);
+                let inside = usize::from(position > position.floor());
+                whole.saturating_mul(2).saturating_add(inside).min(last)
+            }
             Self::Whole(_) => (x.max(0.0) as usize).min(last),
         }
     }
@@ -163,7 +206,10 @@ impl State {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = a.saturating_add(*b));
+        self.0
+            .iter_mut()
+            .zip(&other.0)
+            .for_each(|(a, b)| *a = a.saturating_add(*b));
     }
 }
 
@@ -173,10 +219,19 @@ impl Fold {
         match self {
             Self::Grid { axes, sum } => {
                 let cells = cells(axes);
-                if sum.is_some() { cells.saturating_mul(2) } else { cells }
+                if sum.is_some() {
+                    cells.saturating_mul(2)
+                } else {
+                    cells
+                }
             }
-            Self::Moments { terms, response, .. } => {
-                let p = terms.len().saturating_add(1).saturating_add(usize::from(response.is_some()));
+            Self::Moments {
+                terms, response, ..
+            } => {
+                let p = terms
+                    .len()
+                    .saturating_add(1)
+                    .saturating_add(usize::from(response.is_some()));
                 p.saturating_mul(p.saturating_add(1)) / 2
             }
         }
@@ -195,19 +250,30 @@ impl Fold {
     pub(crate) fn add(&self, state: &mut State, rows: &Evaluated, bounds: &[Interval]) {
         match self {
             Self::Grid { axes, sum } => add_grid(axes, sum.as_ref(), state, rows, bounds),
-            Self::Moments { terms, response, shorten, bits } => {
-                crate::moments::add(terms.clone(), *response, *shorten, *bits, state, rows)
-            }
+            Self::Moments {
+                terms,
+                response,
+                shorten,
+                bits,
+            } => crate::moments::add(terms.clone(), *response, *shorten, *bits, state, rows),
         }
     }
 }
 
 /// Number of cells of a grid.
 pub(crate) fn cells(axes: &[Axis]) -> usize {
-    axes.iter().map(|a| a.cut.cells()).fold(1, usize::saturating_mul)
+    axes.iter()
+        .map(|a| a.cut.cells())
+        .fold(1, usize::saturating_mul)
 }
 
-fn add_grid(axes: &[Axis], sum: Option<&CellSum>, state: &mut State, rows: &Evaluated, bounds: &[Interval]) {
+fn add_grid(
+    axes: &[Axis],
+    sum: Option<&CellSum>,
+    state: &mut State,
+    rows: &Evaluated,
+    bounds: &[Interval],
+) {
     let total = cells(axes);
     let mut index = vec![0usize; rows.rows];
     for axis in axes {
@@ -225,13 +291,26 @@ fn add_grid(axes: &[Axis], sum: Option<&CellSum>, state: &mut State, rows: &Eval
             *c = c.saturating_add(1);
         }
     }
-    state.0.iter_mut().zip(&counts).for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
+    state
+        .0
+        .iter_mut()
+        .zip(&counts)
+        .for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
     let Some(sum) = sum else { return };
-    let Some(values) = rows.terms.get(sum.term) else { return };
-    let inner = total.checked_div(axes.first().map_or(1, |a| a.cut.cells())).unwrap_or(1).max(1);
+    let Some(values) = rows.terms.get(sum.term) else {
+        return;
+    };
+    let inner = total
+        .checked_div(axes.first().map_or(1, |a| a.cut.cells()))
+        .unwrap_or(1)
+        .max(1);
     let limits = limits(sum, bounds);
     for (i, x) in index.iter().zip(values) {
-        let (low, high) = limits.get(i.checked_div(inner).unwrap_or(0)).or(limits.last()).copied().unwrap_or((0, 0));
+        let (low, high) = limits
+            .get(i.checked_div(inner).unwrap_or(0))
+            .or(limits.last())
+            .copied()
+            .unwrap_or((0, 0));
         let v = sum.fixed.index(*x).clamp(low, high.max(low));
         if let Some(s) = state.0.get_mut(total.saturating_add(*i)) {
             *s = s.saturating_add(i128::from(v));
@@ -242,7 +321,10 @@ fn add_grid(axes: &[Axis], sum: Option<&CellSum>, state: &mut State, rows: &Eval
 /// The limits of a cell sum: as given, or the term's own bounds.
 pub(crate) fn limits(sum: &CellSum, bounds: &[Interval]) -> Vec<(i64, i64)> {
     if sum.limits.is_empty() {
-        let b = bounds.get(sum.term).copied().unwrap_or(Interval { lower: 0.0, upper: 0.0 });
+        let b = bounds.get(sum.term).copied().unwrap_or(Interval {
+            lower: 0.0,
+            upper: 0.0,
+        });
         vec![(sum.fixed.index(b.lower), sum.fixed.index(b.upper))]
     } else {
         sum.limits.clone()

@@ -36,7 +36,10 @@ impl Interval {
         let lower = values.iter().copied().fold(f64::INFINITY, f64::min);
         let upper = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if values.iter().any(|v| v.is_nan()) {
-            return Err(ProgramError::Unbounded { lower: f64::NAN, upper: f64::NAN });
+            return Err(ProgramError::Unbounded {
+                lower: f64::NAN,
+                upper: f64::NAN,
+            });
         }
         Self::new(lower, upper)
     }
@@ -124,7 +127,10 @@ pub enum Expr {
     Not(Box<Expr>),
 }
 
-#[allow(clippy::should_implement_trait, reason = "builders of an expression tree, not arithmetic")]
+#[allow(
+    clippy::should_implement_trait,
+    reason = "builders of an expression tree, not arithmetic"
+)]
 impl Expr {
     /// `self + other`
     #[must_use]
@@ -161,7 +167,11 @@ impl Expr {
     pub fn walk(&self, visit: &mut impl FnMut(&Expr)) {
         visit(self);
         match self {
-            Self::Constant(_) | Self::Column(_) | Self::Code(_) | Self::Level { .. } | Self::Term(_) => {}
+            Self::Constant(_)
+            | Self::Column(_)
+            | Self::Code(_)
+            | Self::Level { .. }
+            | Self::Term(_) => {}
             Self::Add(a, b)
             | Self::Sub(a, b)
             | Self::Mul(a, b)
@@ -172,7 +182,9 @@ impl Expr {
                 a.walk(visit);
                 b.walk(visit);
             }
-            Self::Power(a, _) | Self::Call(_, a) | Self::Clamp(a, _) | Self::Not(a) => a.walk(visit),
+            Self::Power(a, _) | Self::Call(_, a) | Self::Clamp(a, _) | Self::Not(a) => {
+                a.walk(visit)
+            }
         }
     }
 }
@@ -209,7 +221,9 @@ impl Split {
     pub(crate) fn part_of(&self, hash: u64) -> usize {
         let mut reached: u128 = 0;
         for (index, (_, numerator, denominator)) in self.parts.iter().enumerate() {
-            let width = (u128::from(*numerator) << 64).checked_div(u128::from(*denominator)).unwrap_or(0);
+            let width = (u128::from(*numerator) << 64)
+                .checked_div(u128::from(*denominator))
+                .unwrap_or(0);
             reached = reached.saturating_add(width);
             if u128::from(hash) < reached {
                 return index;
@@ -231,7 +245,11 @@ pub struct Part {
 impl Part {
     /// (partition, part) as the ledger names them.
     pub fn names(&self) -> (String, String) {
-        let part = self.split.parts.get(self.index).map_or_else(String::new, |p| p.0.clone());
+        let part = self
+            .split
+            .parts
+            .get(self.index)
+            .map_or_else(String::new, |p| p.0.clone());
         (self.split.id(), part)
     }
 }
@@ -303,7 +321,11 @@ impl<'a> Scope<'a> {
     /// has its (clamped) value inside the narrowed bounds, so the clamp is the identity on it.
     pub fn new(schema: &'a Schema, filter: Option<&Expr>) -> Self {
         let narrowed = vec![None; schema.columns.len()];
-        let mut scope = Self { schema, narrowed, terms: Vec::new() };
+        let mut scope = Self {
+            schema,
+            narrowed,
+            terms: Vec::new(),
+        };
         if let Some(filter) = filter {
             scope.narrow(filter);
         }
@@ -323,7 +345,10 @@ impl<'a> Scope<'a> {
             .schema
             .columns
             .get(index)
-            .ok_or_else(|| ProgramError::Column { column: index.to_string(), used_as: "a column" })?;
+            .ok_or_else(|| ProgramError::Column {
+                column: index.to_string(),
+                used_as: "a column",
+            })?;
         match &column.kind {
             #[allow(
                 clippy::cast_precision_loss,
@@ -331,9 +356,10 @@ impl<'a> Scope<'a> {
             )]
             Kind::Integer { lower, upper } => Interval::new(*lower as f64, *upper as f64),
             Kind::Real { lower, upper } => Interval::new(*lower, *upper),
-            Kind::Levels { .. } | Kind::Id => {
-                Err(ProgramError::Column { column: column.name.clone(), used_as: "a number" })
-            }
+            Kind::Levels { .. } | Kind::Id => Err(ProgramError::Column {
+                column: column.name.clone(),
+                used_as: "a number",
+            }),
         }
     }
 
@@ -353,8 +379,13 @@ impl<'a> Scope<'a> {
     }
 
     fn narrow_column(&mut self, index: usize, how: Comparison, k: f64) {
-        let Ok(mut i) = self.column(index) else { return };
-        let integer = matches!(self.schema.columns.get(index).map(|c| &c.kind), Some(Kind::Integer { .. }));
+        let Ok(mut i) = self.column(index) else {
+            return;
+        };
+        let integer = matches!(
+            self.schema.columns.get(index).map(|c| &c.kind),
+            Some(Kind::Integer { .. })
+        );
         match how {
             Comparison::Greater if integer => i.lower = i.lower.max(k.floor() + 1.0),
             Comparison::GreaterEqual if integer => i.lower = i.lower.max(k.ceil()),
@@ -378,7 +409,10 @@ impl<'a> Scope<'a> {
 
     /// Bounds of an expression.
     pub fn interval(&self, expr: &Expr) -> Result<Interval, ProgramError> {
-        let truth = Interval { lower: 0.0, upper: 1.0 };
+        let truth = Interval {
+            lower: 0.0,
+            upper: 1.0,
+        };
         match expr {
             Expr::Constant(c) => Interval::new(*c, *c),
             Expr::Column(c) => self.column(*c),
@@ -387,12 +421,22 @@ impl<'a> Scope<'a> {
                 Some(Kind::Levels { levels, .. }) if !levels.is_empty() => {
                     Interval::new(0.0, (levels.len().saturating_sub(1)) as f64)
                 }
-                _ => Err(ProgramError::Column { column: self.name(*c), used_as: "a factor" }),
+                _ => Err(ProgramError::Column {
+                    column: self.name(*c),
+                    used_as: "a factor",
+                }),
             },
-            Expr::Level { column, level } => match self.schema.columns.get(*column).map(|c| &c.kind) {
-                Some(Kind::Levels { levels, .. }) if (*level as usize) < levels.len() => Ok(truth),
-                _ => Err(ProgramError::Column { column: self.name(*column), used_as: "a factor with that level" }),
-            },
+            Expr::Level { column, level } => {
+                match self.schema.columns.get(*column).map(|c| &c.kind) {
+                    Some(Kind::Levels { levels, .. }) if (*level as usize) < levels.len() => {
+                        Ok(truth)
+                    }
+                    _ => Err(ProgramError::Column {
+                        column: self.name(*column),
+                        used_as: "a factor with that level",
+                    }),
+                }
+            }
             Expr::Term(t) => self.terms.get(*t).copied().ok_or(ProgramError::Term(*t)),
             Expr::Add(a, b) => {
                 let (a, b) = (self.interval(a)?, self.interval(b)?);
@@ -404,7 +448,12 @@ impl<'a> Scope<'a> {
             }
             Expr::Mul(a, b) => {
                 let (a, b) = (self.interval(a)?, self.interval(b)?);
-                Interval::hull(&[a.lower * b.lower, a.lower * b.upper, a.upper * b.lower, a.upper * b.upper])
+                Interval::hull(&[
+                    a.lower * b.lower,
+                    a.lower * b.upper,
+                    a.upper * b.lower,
+                    a.upper * b.upper,
+                ])
             }
             Expr::Div(a, b) => {
                 let (a, b) = (self.interval(a)?, self.interval(b)?);
@@ -416,14 +465,22 @@ impl<'a> Scope<'a> {
                         upper: b.upper,
                     });
                 }
-                Interval::hull(&[a.lower / b.lower, a.lower / b.upper, a.upper / b.lower, a.upper / b.upper])
+                Interval::hull(&[
+                    a.lower / b.lower,
+                    a.lower / b.upper,
+                    a.upper / b.lower,
+                    a.upper / b.upper,
+                ])
             }
             Expr::Power(a, k) => self.power(a, *k),
             Expr::Call(f, a) => called(*f, self.interval(a)?),
             Expr::Clamp(a, to) => {
                 let a = self.interval(a)?;
                 let to = Interval::new(to.lower, to.upper)?;
-                Interval::new(a.lower.clamp(to.lower, to.upper), a.upper.clamp(to.lower, to.upper))
+                Interval::new(
+                    a.lower.clamp(to.lower, to.upper),
+                    a.upper.clamp(to.lower, to.upper),
+                )
             }
             Expr::Compare(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) => {
                 self.interval(a)?;
@@ -447,7 +504,10 @@ impl<'a> Scope<'a> {
                 upper: a.upper,
             });
         }
-        let ends = [libm::pow(a.lower, f64::from(k)), libm::pow(a.upper, f64::from(k))];
+        let ends = [
+            libm::pow(a.lower, f64::from(k)),
+            libm::pow(a.upper, f64::from(k)),
+        ];
         let mut hull = Interval::hull(&ends)?;
         if k > 0 && k % 2 == 0 && a.lower < 0.0 && a.upper > 0.0 {
             hull.lower = 0.0;
@@ -456,7 +516,10 @@ impl<'a> Scope<'a> {
     }
 
     fn name(&self, index: usize) -> String {
-        self.schema.columns.get(index).map_or_else(|| index.to_string(), |c| c.name.clone())
+        self.schema
+            .columns
+            .get(index)
+            .map_or_else(|| index.to_string(), |c| c.name.clone())
     }
 }
 
@@ -495,11 +558,20 @@ fn called(f: Function, a: Interval) -> Result<Interval, ProgramError> {
         Function::Exp | Function::Expm1 | Function::Logistic | Function::Abs => ("", "", true),
     };
     if !fine {
-        return Err(ProgramError::Domain { function, needs, lower: a.lower, upper: a.upper });
+        return Err(ProgramError::Domain {
+            function,
+            needs,
+            lower: a.lower,
+            upper: a.upper,
+        });
     }
     if f == Function::Abs {
         let far = a.magnitude();
-        let near = if a.lower <= 0.0 && a.upper >= 0.0 { 0.0 } else { a.lower.abs().min(a.upper.abs()) };
+        let near = if a.lower <= 0.0 && a.upper >= 0.0 {
+            0.0
+        } else {
+            a.lower.abs().min(a.upper.abs())
+        };
         return Interval::new(near, far);
     }
     Interval::new(apply(f, a.lower), apply(f, a.upper))
@@ -544,7 +616,11 @@ impl RowProgram {
     /// Terms that contain level indicators of the same set of factor columns exclude each other when
     /// their levels differ, so of each such group only the largest combination counts; every other
     /// term counts with its largest square.
-    pub fn squared_norm_bound(&self, schema: &Schema, terms: &[usize]) -> Result<f64, ProgramError> {
+    pub fn squared_norm_bound(
+        &self,
+        schema: &Schema,
+        terms: &[usize],
+    ) -> Result<f64, ProgramError> {
         use std::collections::BTreeMap;
         let bounds = self.bounds(schema)?;
         let mut groups: BTreeMap<Vec<usize>, BTreeMap<Vec<u32>, f64>> = BTreeMap::new();
@@ -555,9 +631,16 @@ impl RowProgram {
             key.sort_unstable();
             key.dedup();
             let (columns, levels): (Vec<usize>, Vec<u32>) = key.into_iter().unzip();
-            *groups.entry(columns).or_default().entry(levels).or_insert(0.0) += square;
+            *groups
+                .entry(columns)
+                .or_default()
+                .entry(levels)
+                .or_insert(0.0) += square;
         }
-        Ok(groups.iter().map(|(_, combos)| combos.values().copied().fold(0.0, f64::max)).sum())
+        Ok(groups
+            .iter()
+            .map(|(_, combos)| combos.values().copied().fold(0.0, f64::max))
+            .sum())
     }
 }
 

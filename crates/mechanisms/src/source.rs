@@ -61,15 +61,27 @@ pub trait RowSource: Send + Sync {
 
     /// Hands every row over exactly once, in batches (columns not in `columns` may be
     /// [`crate::rows::Cells::Unread`]). With [`Order::Any`], `visit` may be called from several threads.
-    fn visit(&self, columns: &[usize], order: Order, visit: &(dyn Fn(Batch) + Sync)) -> Result<(), SourceError>;
+    fn visit(
+        &self,
+        columns: &[usize],
+        order: Order,
+        visit: &(dyn Fn(Batch) + Sync),
+    ) -> Result<(), SourceError>;
 
     /// Computes the folds of all jobs in one pass. A cluster source overrides this and ships the jobs.
     fn scan(&self, unit: Unit, jobs: &[Job]) -> Result<Vec<Vec<State>>, SourceError> {
         let schema = self.schema();
-        let prepared = jobs.iter().map(|j| Prepared::new(&j.program, schema)).collect::<Result<Vec<_>, _>>()?;
+        let prepared = jobs
+            .iter()
+            .map(|j| Prepared::new(&j.program, schema))
+            .collect::<Result<Vec<_>, _>>()?;
         let needs = needed(&prepared, schema, unit);
         let order = order(unit);
-        let zero = || -> Vec<Vec<State>> { jobs.iter().map(|j| j.folds.iter().map(Fold::zero).collect()).collect() };
+        let zero = || -> Vec<Vec<State>> {
+            jobs.iter()
+                .map(|j| j.folds.iter().map(Fold::zero).collect())
+                .collect()
+        };
         let pool: Mutex<Vec<Vec<Vec<State>>>> = Mutex::new(Vec::new());
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order, &|batch| {
@@ -108,12 +120,18 @@ pub trait RowSource: Send + Sync {
         })?;
         let blocks = std::mem::take(&mut *lock(&blocks));
         let rows = blocks.iter().map(|b| b.rows).fold(0, usize::saturating_add);
-        Ok(Held { rows, blocks: blocks.into_iter().map(|b| b.terms).collect() })
+        Ok(Held {
+            rows,
+            blocks: blocks.into_iter().map(|b| b.terms).collect(),
+        })
     }
 }
 
 fn needed(prepared: &[Prepared], schema: &Schema, unit: Unit) -> Vec<usize> {
-    let mut needs: Vec<usize> = prepared.iter().flat_map(|p| p.needs(schema, unit)).collect();
+    let mut needs: Vec<usize> = prepared
+        .iter()
+        .flat_map(|p| p.needs(schema, unit))
+        .collect();
     needs.sort_unstable();
     needs.dedup();
     needs
@@ -128,7 +146,9 @@ fn order(unit: Unit) -> Order {
 
 /// A poisoned lock only means that another thread of the same scan died; its rows are lost with the scan.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Batches already in memory.
@@ -149,7 +169,12 @@ impl RowSource for Memory {
         &self.schema
     }
 
-    fn visit(&self, _: &[usize], order: Order, visit: &(dyn Fn(Batch) + Sync)) -> Result<(), SourceError> {
+    fn visit(
+        &self,
+        _: &[usize],
+        order: Order,
+        visit: &(dyn Fn(Batch) + Sync),
+    ) -> Result<(), SourceError> {
         match order {
             Order::Any => self.batches.par_iter().for_each(|b| visit(b.clone())),
             Order::File => self.batches.iter().for_each(|b| visit(b.clone())),

@@ -1,1 +1,44 @@
 //! Exact integer samplers over a source of random bits.
+//!
+//! Every draw has exactly the law of its ideal distribution: a sampler asks for random bits, works
+//! with a rigorous enclosure of the ideal real value, and asks for more bits until the integer answer
+//! is decided. Nothing here sees private data, so nothing here can depend on it.
+//!
+//! - [`Noise`] is the one interface of mechanisms to randomness: [`Draws`] for releases, [`Seeded`] for
+//!   simulations, [`Tape`] for replay, [`Silent`] for noise off, [`enumerate`] for exact output laws.
+//! - [`Lattice`] names the distributions on the integers, [`Scale`] their parameter.
+//! - [`exact`] holds the samplers, `refine` the interval arithmetic that carries them.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::float_cmp,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss
+    )
+)]
+
+mod choose;
+mod enumerate;
+pub mod exact;
+mod fast;
+mod lattice;
+mod refine;
+mod scale;
+mod source;
+
+pub use choose::{Cell, LogWeights};
+pub use enumerate::{Distribution, Window, enumerate};
+pub use lattice::Lattice;
+pub use refine::GammaNorm;
+pub use scale::{NoiseError, Scale};
+pub use source::{Draws, Noise, Recorder, Seeded, Silent, Tape};
+
+/// An exact rational number.
+pub type Rational = dashu::rational::RBig;

@@ -1,0 +1,314 @@
+//! Costs, prices under both neighbour relations, and how they compose.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "rational arithmetic cannot overflow and nothing here divides"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::number::{self, Rational};
+use crate::{
+    AccountingError, Currency, Delta, Epsilon, Relation, Rho, exp, format_rational, parse_rational,
+};
+
+/// A privacy loss in one currency: `amount` is ε or ρ, `delta` is 0 except in
+/// [`Currency::Approximate`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Cost {
+    /// ε, or ρ in [`Currency::Concentrated`].
+    #[serde(with = "number::text")]
+    pub amount: Rational,
+    /// δ.
+    #[serde(with = "number::text")]
+    pub delta: Rational,
+}
+
+/// The fields of a cost as they stand in `release.json` and `dataset.toml`: `epsilon`, `epsilon`
+/// and `delta`, or `rho`, each an exact decimal or fraction.
+pub type CostFields = BTreeMap<String, String>;
+
+impl Cost {
+    /// No loss at all.
+    pub fn zero() -> Self {
+        Self {
+            amount: Rational::ZERO,
+            delta: Rational::ZERO,
+        }
+    }
+
+    /// A loss without δ: pure ε, or ρ.
+    pub fn pure(amount: Rational) -> Self {
+        Self {
+            amount,
+            delta: Rational::ZERO,
+        }
+    }
+
+    /// ε and δ.
+    pub fn approximate(amount: Rational, delta: Rational) -> Self {
+        Self { amount, delta }
+    }
+
+    /// Whether both parts are 0.
+    pub fn is_zero(&self) -> bool {
+        self.amount.is_zero() && self.delta.is_zero()
+    }
+
+    /// Whether neither part is negative.
+    pub fn is_valid(&self) -> bool {
+        self.amount >= Rational::ZERO && self.delta >= Rational::ZERO
+    }
+
+    /// Part-by-part comparison: both parts are at most the other's.
+    pub fn within(&self, cap: &Self) -> bool {
+        self.amount <= cap.amount && self.delta <= cap.delta
+    }
+
+    /// Sequential composition of two losses: parts add.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            amount: &self.amount + &other.amount,
+            delta: &self.delta + &other.delta,
+        }
+    }
+
+    /// What remains of `self` after `spent`, each part at least 0.
+    #[must_use]
+    pub fn minus(&self, spent: &Self) -> Self {
+        Self {
+            amount: (&self.amount - &spent.amount).max(Rational::ZERO),
+            delta: (&self.delta - &spent.delta).max(Rational::ZERO),
+        }
+    }
+
+    /// The larger of each part.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self {
+            amount: self.amount.clone().max(other.amount.clone()),
+            delta: self.delta.clone().max(other.delta.clone()),
+        }
+    }
+
+    /// The fields under the names of `currency`.
+    pub fn to_json(&self, currency: Currency) -> CostFields {
+        let mut fields = CostFields::new();
+        let name = if currency == Currency::Concentrated {
+            "rho"
+        } else {
+            "epsilon"
+        };
+        fields.insert(name.to_owned(), format_rational(&self.amount));
+        if currency == Currency::Approximate {
+            fields.insert("delta".to_owned(), format_rational(&self.delta));
+        }
+        fields
+    }
+
+    /// Reads a cost written by [`Cost::to_json`]; the keys give the currency.
+    pub fn from_json(fields: &CostFields) -> Result<(Currency, Self), AccountingError> {
+        let (currency, cost) = Self::read_fields(fields)?;
+        if cost.is_valid() {
+            return Ok((currency, cost));
+        }
+        Err(AccountingError::OutOfRange {
+            name: "cost",
+            value: cost.describe(currency),
+            allowed: "at least 0 in every part",
+        })
+    }
+
+    /// Reads a budget: as [`Cost::from_json`], but every part must be positive and δ below 1.
+    pub fn budget_from_json(fields: &CostFields) -> Result<(Currency, Self), AccountingError> {
+        let (currency, cost) = Self::read_fields(fields)?;
+        match currency {
+            Currency::Concentrated => drop(Rho::new(cost.amount.clone())?),
+            Currency::Pure => drop(Epsilon::new(cost.amount.clone())?),
+            Currency::Approximate => {
+                Epsilon::new(cost.amount.clone())?;
+                Delta::new(cost.delta.clone())?;
+            }
+        }
+        Ok((currency, cost))
+    }
+
+    /// The cost in words, for messages: `epsilon 0.5`, `epsilon 0.5 and delta 1e-6`, `rho 0.1`.
+    pub fn describe(&self, currency: Currency) -> String {
+        let amount = format_rational(&self.amount);
+        match currency {
+            Currency::Pure => format!("epsilon {amount}"),
+            Currency::Concentrated => format!("rho {amount}"),
+            Currency::Approximate => format!(
+                "epsilon {amount} and delta {}",
+                format_rational(&self.delta)
+            ),
+        }
+    }
+
+    fn read_fields(fields: &CostFields) -> Result<(Currency, Self), AccountingError> {
+        let keys: Vec<&str> = fields.keys().map(String::as_str).collect();
+        let read = |key: &str| {
+            fields
+                .get(key)
+                .map_or(Ok(Rational::ZERO), |text| parse_rational(text))
+        };
+        match keys.as_slice() {
+            ["epsilon"] => Ok((Currency::Pure, Self::pure(read("epsilon")?))),
+            ["delta", "epsilon"] => Ok((
+                Currency::Approximate,
+                Self::approximate(read("epsilon")?, read("delta")?),
+            )),
+            ["rho"] => Ok((Currency::Concentrated, Self::pure(read("rho")?))),
+            _ => Err(AccountingError::UnknownCurrency {
+                keys: format!("{keys:?}"),
+                accepted: "write epsilon, or epsilon and delta, or rho",
+            }),
+        }
+    }
+}
+
+/// What something costs under each neighbour relation; `None` is an unbounded loss.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Price {
+    /// The cost when one unit is added or removed.
+    pub add_remove: Option<Cost>,
+    /// The cost when one unit is replaced.
+    pub replace_one: Option<Cost>,
+}
+
+impl Price {
+    /// No loss under either relation.
+    pub fn zero() -> Self {
+        Self {
+            add_remove: Some(Cost::zero()),
+            replace_one: Some(Cost::zero()),
+        }
+    }
+
+    /// The cost under one relation; `None` if it is unbounded.
+    pub fn under(&self, relation: Relation) -> Option<&Cost> {
+        match relation {
+            Relation::AddRemove => self.add_remove.as_ref(),
+            Relation::ReplaceOne => self.replace_one.as_ref(),
+        }
+    }
+
+    /// The fields of both relations for `release.json`; `None` is written as `null`.
+    pub fn to_json(&self, currency: Currency) -> BTreeMap<String, Option<CostFields>> {
+        [Relation::AddRemove, Relation::ReplaceOne]
+            .into_iter()
+            .map(|r| (r.to_string(), self.under(r).map(|c| c.to_json(currency))))
+            .collect()
+    }
+
+    /// Whether no part of a bounded cost is negative.
+    pub fn is_valid(&self) -> bool {
+        [&self.add_remove, &self.replace_one]
+            .into_iter()
+            .flatten()
+            .all(Cost::is_valid)
+    }
+}
+
+/// The price of several releases over the same rows.
+///
+/// # Composition
+/// Losses add part by part under each relation; an unbounded loss absorbs everything. Budgets may
+/// be chosen from earlier outputs: on every transcript the likelihood ratio is a product of
+/// conditional ratios, each bounded by its own budget.
+/// # Checked by
+/// `price::tests::sequential_adds_and_unbounded_absorbs`
+pub fn sequential(prices: &[Price]) -> Price {
+    prices.iter().fold(Price::zero(), |total, price| Price {
+        add_remove: total
+            .add_remove
+            .zip(price.add_remove.as_ref())
+            .map(|(a, b)| a.plus(b)),
+        replace_one: total
+            .replace_one
+            .zip(price.replace_one.as_ref())
+            .map(|(a, b)| a.plus(b)),
+    })
+}
+
+/// The price of releases over disjoint row sets to which each record is routed by its own content.
+///
+/// # Claim
+/// Add/remove: the largest branch. Replace-one: the largest of every branch's own replace-one
+/// cost, every branch's add/remove cost, and the sum of the add/remove costs of every two
+/// branches. For (ε, δ) the sum is (εᵢ+εⱼ, δᵢ·e^{εⱼ}+δⱼ) in the worse order, e^ε rounded up. Parts
+/// of a cost are maximised separately, which can only overstate.
+/// # Sensitivity
+/// Adding or removing a record touches one branch. A replaced record stays in its branch, or
+/// leaves one and enters another, or moves to or from rows that no branch reads: the second case
+/// removes from one and adds to the other, the third is one add/remove step.
+/// # Assumptions
+/// Part sizes are private: a branch whose add/remove loss is unbounded (an exact count) is
+/// unbounded here under both relations.
+/// # Checked by
+/// `price::tests::{hash_split_golden, parallel_cross_terms_with_delta, exact_counts_are_unbounded_inside_a_part}`
+pub fn parallel(prices: &[Price]) -> Price {
+    let add_remove: Option<Vec<&Cost>> = prices.iter().map(|p| p.add_remove.as_ref()).collect();
+    let replace_one: Option<Vec<&Cost>> = prices.iter().map(|p| p.replace_one.as_ref()).collect();
+    let largest = |costs: &[&Cost]| {
+        costs
+            .iter()
+            .fold(Cost::zero(), |worst, cost| worst.or(cost))
+    };
+    Price {
+        replace_one: add_remove
+            .as_ref()
+            .zip(replace_one)
+            .map(|(ar, own)| largest(&own).or(&largest(ar)).or(&worst_pair(ar))),
+        add_remove: add_remove.map(|ar| largest(&ar)),
+    }
+}
+
+/// The replace-one loss implied by an add/remove loss (remove, then add); never the other way.
+///
+/// ε → 2ε, ρ → 4ρ, (ε, δ) → (2ε, (1+e^ε)δ) with e^ε rounded up and δ capped at 1, where the
+/// statement is empty. Use the exact replace-one number of a mechanism where it is known.
+pub fn convert_to_replace_one(cost: &Cost, currency: Currency) -> Cost {
+    let factor = Rational::from(if currency == Currency::Concentrated {
+        4
+    } else {
+        2
+    });
+    Cost {
+        amount: &cost.amount * factor,
+        delta: amplified(&cost.delta, &cost.amount, &cost.delta),
+    }
+}
+
+/// The worst sum over two different branches, each in the worse order.
+fn worst_pair(costs: &[&Cost]) -> Cost {
+    let mut once = BTreeSet::new();
+    let twice: BTreeSet<&Cost> = costs.iter().copied().filter(|c| !once.insert(*c)).collect();
+    let mut worst = Cost::zero();
+    for a in &once {
+        for b in &once {
+            if a != b || twice.contains(a) {
+                worst = worst.or(&Cost {
+                    amount: &a.amount + &b.amount,
+                    delta: amplified(&a.delta, &b.amount, &b.delta),
+                });
+            }
+        }
+    }
+    worst
+}
+
+/// min(1, δ·e^ε + δ′) with e^ε rounded up; exactly δ′ when δ = 0.
+fn amplified(delta: &Rational, epsilon: &Rational, other: &Rational) -> Rational {
+    if delta.is_zero() {
+        return other.clone();
+    }
+    match exp::exp_upper(epsilon) {
+        Ok(factor) => (delta * factor + other).min(Rational::ONE),
+        Err(_) => Rational::ONE,
+    }
+}

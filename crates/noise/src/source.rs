@@ -1,0 +1,275 @@
+//! Sources of random bits: the operating system, a seed, a tape, and none.
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::{GammaNorm, Lattice, LogWeights, NoiseError, choose, exact, refine};
+
+/// The one interface of mechanisms to randomness. Object safe: used as `&mut dyn Noise`.
+pub trait Noise {
+    /// 64 uniform bits.
+    fn bits(&mut self) -> u64;
+
+    /// A draw of `d`.
+    fn lattice(&mut self, d: &Lattice) -> i128 {
+        exact::lattice(d, self)
+    }
+
+    /// Whether a draw of `d` is at least `bound`: a draw compared and forgotten.
+    fn exceeds(&mut self, d: &Lattice, bound: i128) -> bool {
+        self.lattice(d) >= bound
+    }
+
+    /// The index of a cell, chosen with probability proportional to its weight (0 when no cell has weight).
+    fn choose(&mut self, w: &LogWeights) -> usize {
+        choose::choose(w, self)
+    }
+
+    /// A draw of `d`, in units of `2^-bits`.
+    fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
+        refine::gamma_norm(d, self)
+    }
+}
+
+impl<N: Noise + ?Sized> Noise for &mut N {
+    fn bits(&mut self) -> u64 {
+        (**self).bits()
+    }
+    fn lattice(&mut self, d: &Lattice) -> i128 {
+        (**self).lattice(d)
+    }
+    fn exceeds(&mut self, d: &Lattice, bound: i128) -> bool {
+        (**self).exceeds(d, bound)
+    }
+    fn choose(&mut self, w: &LogWeights) -> usize {
+        (**self).choose(w)
+    }
+    fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
+        (**self).vector(d)
+    }
+}
+
+const BLOCK: usize = 1024;
+/// The key is renewed after this many blocks (64 MiB).
+const BLOCKS_PER_KEY: u64 = 1 << 16;
+
+/// Random bits for releases: ChaCha20 keyed from the operating system.
+pub struct Draws {
+    stream: ChaCha20Rng,
+    block: [u8; BLOCK],
+    used: usize,
+    blocks: u64,
+    process: u32,
+    process_id: fn() -> u32,
+}
+
+impl Draws {
+    /// A generator with a fresh key. Fails when the operating system gives no random bytes.
+    pub fn from_os() -> Result<Self, NoiseError> {
+        Self::with_process_id(std::process::id)
+    }
+
+    fn with_process_id(process_id: fn() -> u32) -> Result<Self, NoiseError> {
+        let stream = ChaCha20Rng::from_seed(os_key()?);
+        Ok(Self {
+            stream,
+            block: [0; BLOCK],
+            used: BLOCK,
+            blocks: 0,
+            process: process_id(),
+            process_id,
+        })
+    }
+
+    /// Discards what is buffered and takes a new key if this process is a fork of the one that made the generator.
+    /// Done at every refill of the buffer; call it also where a release starts.
+    pub fn check_process(&mut self) {
+        let now = (self.process_id)();
+        if now != self.process {
+            #[allow(
+                clippy::panic,
+                reason = "a forked copy without a fresh key would repeat its parent's noise: better no answer"
+            )]
+            let key = os_key().unwrap_or_else(|e| panic!("{e}"));
+            self.stream = ChaCha20Rng::from_seed(key);
+            self.process = now;
+            self.used = BLOCK;
+            self.blocks = 0;
+        }
+    }
+
+    fn refill(&mut self) {
+        self.check_process();
+        if self.blocks >= BLOCKS_PER_KEY {
+            // the old key is still strong: if the system fails now, it serves on
+            if let Ok(key) = os_key() {
+                self.stream = ChaCha20Rng::from_seed(key);
+            }
+            self.blocks = 0;
+        }
+        self.stream.fill_bytes(&mut self.block);
+        self.blocks = self.blocks.saturating_add(1);
+        self.used = 0;
+    }
+}
+
+impl std::fmt::Debug for Draws {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Draws")
+    }
+}
+
+fn os_key() -> Result<[u8; 32], NoiseError> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|e| NoiseError::NoEntropy {
+        cause: e.to_string(),
+    })?;
+    Ok(key)
+}
+
+impl Noise for Draws {
+    fn bits(&mut self) -> u64 {
+        loop {
+            if let Some(word) = self
+                .block
+                .get(self.used..)
+                .and_then(|rest| rest.first_chunk::<8>())
+            {
+                self.used = self.used.saturating_add(8);
+                return u64::from_le_bytes(*word);
+            }
+            self.refill();
+        }
+    }
+}
+
+/// Reproducible random bits for simulation on public data only: never for a release.
+#[derive(Debug, Clone)]
+pub struct Seeded {
+    stream: ChaCha20Rng,
+}
+
+impl Seeded {
+    /// The first stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self::stream(seed, 0)
+    }
+
+    /// One of 2^64 streams of a seed, all different.
+    pub fn stream(seed: u64, stream: u64) -> Self {
+        let mut key = [0; 32];
+        for (place, byte) in key.iter_mut().zip(
+            seed.to_le_bytes()
+                .into_iter()
+                .chain(*b"reticent simulation stream"),
+        ) {
+            *place = byte;
+        }
+        let mut generator = ChaCha20Rng::from_seed(key);
+        generator.set_stream(stream);
+        Self { stream: generator }
+    }
+}
+
+impl Noise for Seeded {
+    fn bits(&mut self) -> u64 {
+        self.stream.next_u64()
+    }
+}
+
+/// Replays recorded words, so that the same code runs with the same noise on another table.
+#[derive(Debug, Clone)]
+pub struct Tape {
+    words: Vec<u64>,
+    next: usize,
+    spare: Seeded,
+}
+
+impl Tape {
+    /// A tape of these words.
+    pub fn new(words: Vec<u64>) -> Self {
+        Self {
+            words,
+            next: 0,
+            spare: Seeded::new(0),
+        }
+    }
+
+    /// Whether more words were asked for than recorded; from then on a fixed seeded stream answers.
+    pub fn exhausted(&self) -> bool {
+        self.next > self.words.len()
+    }
+
+    /// Words read so far.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// Back to the start.
+    pub fn rewind(&mut self) {
+        self.next = 0;
+        self.spare = Seeded::new(0);
+    }
+}
+
+impl Noise for Tape {
+    fn bits(&mut self) -> u64 {
+        let word = self.words.get(self.next).copied();
+        self.next = self.next.saturating_add(1);
+        word.unwrap_or_else(|| self.spare.bits())
+    }
+}
+
+/// Records the words another source gives.
+#[derive(Debug)]
+pub struct Recorder<N: Noise> {
+    source: N,
+    words: Vec<u64>,
+}
+
+impl<N: Noise> Recorder<N> {
+    /// Starts recording `source`.
+    pub fn new(source: N) -> Self {
+        Self {
+            source,
+            words: Vec::new(),
+        }
+    }
+
+    /// The words so far.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The recording as a tape.
+    pub fn into_tape(self) -> Tape {
+        Tape::new(self.words)
+    }
+}
+
+impl<N: Noise> Noise for Recorder<N> {
+    fn bits(&mut self) -> u64 {
+        let word = self.source.bits();
+        self.words.push(word);
+        word
+    }
+}
+
+/// Noise off: every draw is zero, every choice the best cell. For simulation on public data only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Noise for Silent {
+    fn bits(&mut self) -> u64 {
+        0
+    }
+    fn lattice(&mut self, _: &Lattice) -> i128 {
+        0
+    }
+    fn choose(&mut self, w: &LogWeights) -> usize {
+        w.best()
+    }
+    fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
+        vec![0; d.dimension]
+    }
+}
