@@ -1,34 +1,41 @@
-//! Arrow record batches in memory as a row source.
+//! Arrow record batches in memory as a row source, and what Arrow columns have in common with Parquet's.
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::Schema as ArrowSchema;
 use rayon::prelude::*;
-use reticent_mechanisms::rows::{Batch, Schema};
+use reticent_mechanisms::rows::{Batch, Cells, Schema};
 use reticent_mechanisms::source::{Order, RowSource, SourceError};
 
-use super::{Layout, arrow_batch, check_types, decoders, locate, parquet::ROWS};
-use crate::scan::cells::Decoder;
+use super::cells::{Decoder, supported};
+use super::parquet::ROWS;
+use super::{Layout, damaged, locate};
 
 /// Record batches in memory; their cells mean what the same cells in a Parquet file would mean.
 pub struct ArrowBatches {
     layout: Layout,
     decoders: Vec<Decoder>,
-    /// Each batch with the place of every declared column.
+    /// Slices of at most [`ROWS`] rows, each with the place of every declared column.
     batches: Vec<(RecordBatch, Vec<usize>)>,
 }
 
 impl ArrowBatches {
     /// A source over the batches; refused if a declared column is absent, doubled or of a nested type.
-    pub fn new(batches: Vec<RecordBatch>, layout: Layout) -> Result<Self, SourceError> {
-        let placed = |batch: RecordBatch| {
-            let names: Vec<String> = batch.schema_ref().fields().iter().map(|f| f.name().clone()).collect();
-            let positions = locate(&layout.schema, &names, "record batch")?;
-            check_types(&layout.schema, &positions, batch.schema_ref(), "record batch")?;
-            Ok((batch, positions))
-        };
-        let batches = batches.into_iter().map(placed).collect::<Result<Vec<_>, SourceError>>()?;
-        Ok(Self { decoders: decoders(&layout), batches, layout })
+    pub fn new(batches: &[RecordBatch], layout: Layout) -> Result<Self, SourceError> {
+        let mut slices = Vec::new();
+        for batch in batches {
+            let places = locate_arrow(&layout.schema, batch.schema_ref(), "record batch")?;
+            for first in (0..batch.num_rows()).step_by(ROWS) {
+                let rows = batch.num_rows().saturating_sub(first).min(ROWS);
+                slices.push((batch.slice(first, rows), places.clone()));
+            }
+        }
+        Ok(Self {
+            decoders: layout.decoders(),
+            batches: slices,
+            layout,
+        })
     }
 }
 
@@ -37,22 +44,62 @@ impl RowSource for ArrowBatches {
         &self.layout.schema
     }
 
-    fn visit(&self, columns: &[usize], order: Order, visit: &(dyn Fn(Batch) + Sync)) -> Result<(), SourceError> {
-        let read = |(batch, positions, first): (&RecordBatch, &Vec<usize>, usize)| {
-            let rows = batch.num_rows().saturating_sub(first).min(ROWS);
-            let wanted = |(c, p): (usize, &usize)| columns.contains(&c).then_some(*p);
-            let places: Vec<Option<usize>> = positions.iter().enumerate().map(wanted).collect();
-            visit(arrow_batch(&batch.slice(first, rows), &places, &self.decoders, "record batch")?);
+    fn visit(
+        &self,
+        columns: &[usize],
+        order: Order,
+        visit: &(dyn Fn(Batch) + Sync),
+    ) -> Result<(), SourceError> {
+        let read = |(batch, places): &(RecordBatch, Vec<usize>)| {
+            let asked = |(c, place): (usize, &usize)| columns.contains(&c).then_some(*place);
+            let places: Vec<_> = places.iter().enumerate().map(asked).collect();
+            visit(decode(batch, &places, &self.decoders, "record batch")?);
             Ok(())
         };
-        let slices = |(batch, positions)| {
-            let (batch, positions): (&RecordBatch, &Vec<usize>) = (batch, positions);
-            (0..batch.num_rows()).step_by(ROWS).map(move |first| (batch, positions, first))
-        };
-        let slices: Vec<_> = self.batches.iter().map(|(b, p)| (b, p)).flat_map(slices).collect();
         match order {
-            Order::Any => slices.into_par_iter().try_for_each(read),
-            Order::File => slices.into_iter().try_for_each(read),
+            Order::Any => self.batches.par_iter().try_for_each(read),
+            Order::File => self.batches.iter().try_for_each(read),
         }
     }
+}
+
+/// Where each declared column is in an Arrow schema; refuses types that have no decoding.
+pub(super) fn locate_arrow(
+    schema: &Schema,
+    found: &ArrowSchema,
+    context: &str,
+) -> Result<Vec<usize>, SourceError> {
+    let names: Vec<String> = found.fields().iter().map(|f| f.name().clone()).collect();
+    let places = locate(schema, &names, context)?;
+    for field in places.iter().filter_map(|p| found.fields().get(*p)) {
+        if !supported(field.data_type()) {
+            let (name, kind) = (field.name(), field.data_type());
+            let what = format!("column `{name}`: {kind} is neither number, text, Boolean nor date");
+            return Err(damaged(context, &what));
+        }
+    }
+    Ok(places)
+}
+
+/// Decodes the columns at these places of a record batch.
+pub(super) fn decode(
+    batch: &RecordBatch,
+    places: &[Option<usize>],
+    decoders: &[Decoder],
+    context: &str,
+) -> Result<Batch, SourceError> {
+    let array = |place: &Option<usize>| batch.columns().get((*place)?);
+    let cells = decoders
+        .iter()
+        .zip(places)
+        .map(|(decoder, place)| match array(place) {
+            Some(array) => decoder
+                .array(array)
+                .map_err(|e| damaged(context, &e.to_string())),
+            None => Ok(Cells::Unread),
+        });
+    Ok(Batch::new(
+        batch.num_rows(),
+        cells.collect::<Result<_, _>>()?,
+    ))
 }

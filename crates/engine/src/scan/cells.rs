@@ -24,250 +24,232 @@
 
 use std::collections::HashMap;
 
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Float64Array, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type,
-};
+use arrow::datatypes::{DataType, Int32Type};
 use arrow::error::ArrowError;
-use reticent_mechanisms::rows::{Cells, Column, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE, id_digest};
+use reticent_mechanisms::rows::{
+    Cells, Column, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE, id_digest,
+};
 
 /// Longest text, in bytes, that can mean something.
 pub const FIELD_CAP: usize = 1 << 20;
 
-/// Decodes the cells of one declared column.
+/// Decodes the cells of one declared column; `missing` holds the declared missing values, decoded.
 pub(crate) enum Decoder {
     Integer { missing: Vec<i64> },
     Real { missing: Vec<f64> },
-    Levels { codes: HashMap<Vec<u8>, u32>, whole: Vec<(i64, u32)> },
-    Id { missing: Vec<Vec<u8>> },
+    Levels(Levels),
+    Id { missing: Vec<u128> },
+}
+
+/// The codes of texts, of those texts that are whole numbers (sorted), and of null.
+pub(crate) struct Levels {
+    codes: HashMap<Vec<u8>, u32>,
+    whole: Vec<(i64, u32)>,
+    null: u32,
 }
 
 impl Decoder {
     /// A decoder for the column, with the texts that mean missing.
     pub(crate) fn new(column: &Column, missing: &[String]) -> Self {
-        let texts = || missing.iter().map(|t| trim(t.as_bytes()));
+        let texts = missing.iter().map(|t| t.as_bytes().trim_ascii());
         match &column.kind {
-            Kind::Integer { .. } => Self::Integer { missing: texts().filter_map(parse_integer).collect() },
-            Kind::Real { .. } => {
-                Self::Real { missing: texts().filter_map(parse_real).filter(|x| !x.is_nan()).collect() }
+            Kind::Integer { .. } => {
+                let missing = texts.filter_map(parse_integer).collect();
+                Self::Integer { missing }
             }
-            Kind::Levels { levels, .. } => levels_decoder(levels, texts()),
-            Kind::Id => Self::Id { missing: texts().map(<[u8]>::to_vec).collect() },
+            Kind::Real { .. } => {
+                let missing = texts.filter_map(parse_real).collect();
+                Self::Real { missing }
+            }
+            Kind::Levels { levels, .. } => Self::Levels(Levels::new(levels, texts)),
+            Kind::Id => {
+                let missing = texts.map(id_digest).collect();
+                Self::Id { missing }
+            }
         }
     }
 
     /// Decodes texts; `None` is a null or an absent cell.
     pub(crate) fn texts<'a>(&self, cells: impl Iterator<Item = Option<&'a [u8]>>) -> Cells {
-        let cells = cells.map(|c| trim(cap(c.unwrap_or_default())));
+        let cells = cells.map(Option::unwrap_or_default);
+        let cells = cells.map(|t| t.get(..=FIELD_CAP).unwrap_or(t).trim_ascii());
         match self {
             Self::Integer { missing } => {
-                Cells::Integer(cells.map(|t| parse_integer(t).map_or(MISSING_INTEGER, |x| keep(x, missing))).collect())
+                let values = cells.map(|t| parse_integer(t).unwrap_or(MISSING_INTEGER));
+                Cells::Integer(marked(values, missing, MISSING_INTEGER))
             }
             Self::Real { missing } => {
-                Cells::Real(cells.map(|t| parse_real(t).map_or(f64::NAN, |x| keep_real(x, missing))).collect())
+                let values = cells.map(|t| parse_real(t).unwrap_or(f64::NAN));
+                Cells::Real(marked(values, missing, f64::NAN))
             }
-            Self::Levels { codes, .. } => {
-                Cells::Code(cells.map(|t| codes.get(t).copied().unwrap_or(OTHER_CODE)).collect())
+            Self::Levels(levels) => {
+                let code = |t| levels.codes.get(t).copied().unwrap_or(OTHER_CODE);
+                Cells::Code(cells.map(code).collect())
             }
-            Self::Id { missing } => Cells::Id(cells.map(|t| digest(t, missing)).collect()),
+            Self::Id { missing } => {
+                Cells::Id(marked(cells.map(id_digest), missing, id_digest(b"")))
+            }
         }
     }
 
-    /// Decodes an Arrow column of a type that [`supported`] admits.
+    /// Decodes an Arrow column of a type that [`supported`] admits; rarer types are first cast to one
+    /// of a few.
     pub(crate) fn array(&self, array: &ArrayRef) -> Result<Cells, ArrowError> {
-        Ok(match array.data_type() {
-            DataType::Int8 => self.whole_array::<Int8Type>(array),
-            DataType::Int16 => self.whole_array::<Int16Type>(array),
-            DataType::Int32 => self.whole_array::<Int32Type>(array),
-            DataType::Int64 => self.whole_array::<Int64Type>(array),
-            DataType::UInt8 => self.whole_array::<UInt8Type>(array),
-            DataType::UInt16 => self.whole_array::<UInt16Type>(array),
-            DataType::UInt32 => self.whole_array::<UInt32Type>(array),
-            DataType::Float16 => self.reals(array.as_primitive::<Float16Type>().iter().map(|x| x.map(f64::from))),
-            DataType::Float32 => self.reals(array.as_primitive::<Float32Type>().iter().map(|x| x.map(f64::from))),
-            DataType::Float64 => {
-                let values = array.as_primitive::<Float64Type>();
-                match self {
-                    // The common case is one copy: NaN is the missing mark already.
-                    Self::Real { missing } if missing.is_empty() && values.null_count() == 0 => {
-                        Cells::Real(values.values().to_vec())
-                    }
-                    _ => self.reals(values.iter()),
-                }
+        let numeric = matches!(self, Self::Integer { .. } | Self::Real { .. });
+        let target = match array.data_type() {
+            DataType::Int64 => return Ok(self.wholes(array.as_primitive())),
+            DataType::Float64 => return Ok(self.reals(array.as_primitive())),
+            DataType::LargeBinary => return Ok(self.texts(array.as_binary::<i64>().iter())),
+            DataType::Dictionary(_, value) => return self.dictionary(array, value),
+            kind if is_text(kind) || kind.is_null() => DataType::LargeBinary,
+            kind if kind.is_floating() => DataType::Float64,
+            // Beyond i64 the exact decimal text decides, as in CSV.
+            kind if kind.is_integer() && *kind != DataType::UInt64 => DataType::Int64,
+            kind if numeric && (kind.is_temporal() || *kind == DataType::Boolean) => {
+                DataType::Int64
             }
-            DataType::Boolean => match self {
-                Self::Integer { .. } | Self::Real { .. } => {
-                    self.wholes(array.as_boolean().iter().map(|x| x.map(i64::from)))
-                }
-                _ => self.texts(array.as_boolean().iter().map(|x| x.map(|x| if x { &b"true"[..] } else { b"false" }))),
-            },
-            DataType::Utf8 => self.texts(array.as_string::<i32>().iter().map(|t| t.map(str::as_bytes))),
-            DataType::LargeUtf8 => self.texts(array.as_string::<i64>().iter().map(|t| t.map(str::as_bytes))),
-            DataType::Utf8View => self.texts(array.as_string_view().iter().map(|t| t.map(str::as_bytes))),
-            DataType::Binary => self.texts(array.as_binary::<i32>().iter()),
-            DataType::LargeBinary => self.texts(array.as_binary::<i64>().iter()),
-            DataType::BinaryView => self.texts(array.as_binary_view().iter()),
-            DataType::FixedSizeBinary(_) => self.texts(array.as_fixed_size_binary().iter()),
-            DataType::Null => self.texts((0..array.len()).map(|_| None)),
-            DataType::Dictionary(_, value) => self.dictionary(array, value)?,
-            time if is_time(time) && matches!(self, Self::Integer { .. } | Self::Real { .. }) => {
-                self.array(&cast(array, &DataType::Int64)?)?
-            }
-            // Unsigned 64-bit numbers and decimals go through their exact decimal text, as in CSV.
-            other if supported(other) => self.array(&cast(array, &DataType::Utf8)?)?,
-            other => return Err(ArrowError::NotYetImplemented(format!("cells of type {other}"))),
-        })
+            _ => DataType::Utf8,
+        };
+        self.array(&cast(array, &target)?)
     }
 
-    fn whole_array<T: ArrowPrimitiveType<Native: Into<i64>>>(&self, array: &ArrayRef) -> Cells {
-        let values: &PrimitiveArray<T> = array.as_primitive();
-        if values.null_count() == 0 {
-            self.wholes(values.values().iter().map(|x| Some((*x).into())))
-        } else {
-            self.wholes(values.iter().map(|x| x.map(Into::into)))
-        }
-    }
-
-    fn wholes(&self, values: impl Iterator<Item = Option<i64>>) -> Cells {
+    fn wholes(&self, array: &Int64Array) -> Cells {
         match self {
             Self::Integer { missing } => {
-                Cells::Integer(values.map(|x| x.map_or(MISSING_INTEGER, |x| keep(unmarked(x), missing))).collect())
+                let values = array.iter().map(|x| x.map_or(MISSING_INTEGER, unmarked));
+                Cells::Integer(marked(values, missing, MISSING_INTEGER))
             }
-            #[allow(clippy::cast_precision_loss, reason = "rounds to nearest, as parsing its decimal text does")]
+            #[allow(
+                clippy::cast_precision_loss,
+                reason = "rounds as parsing decimal text does"
+            )]
             Self::Real { missing } => {
-                Cells::Real(values.map(|x| x.map_or(f64::NAN, |x| keep_real(x as f64, missing))).collect())
+                let values = array.iter().map(|x| x.map_or(f64::NAN, |x| x as f64));
+                Cells::Real(marked(values, missing, f64::NAN))
             }
-            Self::Levels { codes, whole } => {
-                let null = codes.get(&b""[..]).copied().unwrap_or(MISSING_CODE);
-                let code = |x: i64| {
-                    let at = whole.binary_search_by_key(&x, |(level, _)| *level).ok();
-                    at.and_then(|i| whole.get(i)).map_or(OTHER_CODE, |(_, code)| *code)
-                };
-                Cells::Code(values.map(|x| x.map_or(null, code)).collect())
-            }
-            Self::Id { missing } => Cells::Id(
-                values.map(|x| digest(x.map(|x| x.to_string()).unwrap_or_default().as_bytes(), missing)).collect(),
-            ),
+            Self::Levels(levels) => Cells::Code(array.iter().map(|x| levels.whole(x)).collect()),
+            Self::Id { .. } => self.displayed(array.iter()),
         }
     }
 
-    fn reals(&self, values: impl Iterator<Item = Option<f64>>) -> Cells {
+    fn reals(&self, array: &Float64Array) -> Cells {
         match self {
-            Self::Integer { missing } => Cells::Integer(
-                values.map(|x| x.and_then(whole_of).map_or(MISSING_INTEGER, |x| keep(x, missing))).collect(),
-            ),
+            Self::Integer { missing } => {
+                let values = array
+                    .iter()
+                    .map(|x| x.and_then(whole_of).unwrap_or(MISSING_INTEGER));
+                Cells::Integer(marked(values, missing, MISSING_INTEGER))
+            }
+            // The common case is one copy: NaN is the missing mark already.
+            Self::Real { missing } if missing.is_empty() && array.null_count() == 0 => {
+                Cells::Real(array.values().to_vec())
+            }
             Self::Real { missing } => {
-                Cells::Real(values.map(|x| x.map_or(f64::NAN, |x| keep_real(x, missing))).collect())
+                let values = array.iter().map(|x| x.unwrap_or(f64::NAN));
+                Cells::Real(marked(values, missing, f64::NAN))
             }
-            // `Display` writes a whole float without fraction or exponent, and otherwise the shortest
-            // decimal text that reads back.
-            Self::Levels { .. } | Self::Id { .. } => {
-                let texts: Vec<Option<String>> =
-                    values.map(|x| x.filter(|x| !x.is_nan()).map(|x| (x + 0.0).to_string())).collect();
-                self.texts(texts.iter().map(|t| t.as_deref().map(str::as_bytes)))
-            }
+            // Adding 0 turns −0 into 0.
+            _ => self.displayed(
+                array
+                    .iter()
+                    .map(|x| x.filter(|x| !x.is_nan()).map(|x| x + 0.0)),
+            ),
         }
     }
 
-    /// Decodes each distinct value once, unless there are more of them than rows.
+    /// Decodes numbers by their text: for floats the shortest that reads back, without exponent.
+    fn displayed<T: ToString>(&self, values: impl Iterator<Item = Option<T>>) -> Cells {
+        let texts: Vec<Option<String>> = values.map(|x| x.map(|x| x.to_string())).collect();
+        self.texts(texts.iter().map(|t| t.as_deref().map(str::as_bytes)))
+    }
+
+    /// Looks up each distinct level once, unless there are more of them than rows.
     fn dictionary(&self, array: &ArrayRef, value: &DataType) -> Result<Cells, ArrowError> {
-        let keyed = cast(array, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(value.clone())))?;
+        let (key, boxed) = (Box::new(DataType::Int32), Box::new(value.clone()));
+        let keyed = cast(array, &DataType::Dictionary(key, boxed))?;
         let keyed: &DictionaryArray<Int32Type> = keyed.as_dictionary();
-        if keyed.values().len() > keyed.len() || keyed.values().is_empty() {
-            return self.array(&cast(array, value)?);
+        if let Self::Levels(levels) = self
+            && keyed.values().len() <= keyed.len()
+            && let Cells::Code(codes) = self.array(keyed.values())?
+        {
+            let code = |k: i32| usize::try_from(k).ok().and_then(|k| codes.get(k)).copied();
+            let keys = keyed.keys().iter();
+            return Ok(Cells::Code(
+                keys.map(|k| k.and_then(code).unwrap_or(levels.null))
+                    .collect(),
+            ));
         }
-        let null = self.texts(std::iter::once(None));
-        Ok(match (self.array(keyed.values())?, null) {
-            (Cells::Integer(v), _) => Cells::Integer(gather(keyed, &v, MISSING_INTEGER)),
-            (Cells::Real(v), _) => Cells::Real(gather(keyed, &v, f64::NAN)),
-            (Cells::Code(v), Cells::Code(n)) => {
-                Cells::Code(gather(keyed, &v, n.first().copied().unwrap_or(MISSING_CODE)))
-            }
-            (Cells::Id(v), Cells::Id(n)) => Cells::Id(gather(keyed, &v, n.first().copied().unwrap_or_default())),
-            _ => Cells::Unread,
-        })
+        self.array(&cast(array, value)?)
     }
 }
 
-/// The value at each key of the dictionary.
-fn gather<T: Copy>(keyed: &DictionaryArray<Int32Type>, of: &[T], null: T) -> Vec<T> {
-    let at = |k: i32| usize::try_from(k).ok().and_then(|k| of.get(k)).copied().unwrap_or(null);
-    if keyed.keys().null_count() == 0 {
-        keyed.keys().values().iter().map(|k| at(*k)).collect()
-    } else {
-        keyed.keys().iter().map(|k| k.map_or(null, at)).collect()
+impl Levels {
+    fn new<'a>(levels: &[String], missing: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut codes: HashMap<Vec<u8>, u32> =
+            missing.map(|t| (t.to_vec(), MISSING_CODE)).collect();
+        for (code, level) in (0u32..).zip(levels) {
+            codes
+                .entry(level.as_bytes().trim_ascii().to_vec())
+                .or_insert(code);
+        }
+        let boolean = match levels {
+            [a, b] if a == "false" && b == "true" => Some((0, 1)),
+            [a, b] if a == "true" && b == "false" => Some((1, 0)),
+            _ => None,
+        };
+        if let Some((no, yes)) = boolean {
+            let no = [&b"False"[..], b"FALSE", b"0"].map(|t| (t, no));
+            let yes = [&b"True"[..], b"TRUE", b"1"].map(|t| (t, yes));
+            for (text, code) in no.into_iter().chain(yes) {
+                codes.entry(text.to_vec()).or_insert(code);
+            }
+        }
+        let null = *codes.entry(Vec::new()).or_insert(MISSING_CODE);
+        // Only canonical texts: the level "03" is not the number 3.
+        let number = |t: &[u8]| parse_integer(t).filter(|x| x.to_string().as_bytes() == t);
+        let whole = codes.iter().filter_map(|(t, c)| number(t).map(|x| (x, *c)));
+        let mut whole: Vec<(i64, u32)> = whole.collect();
+        whole.sort_unstable();
+        Self { codes, whole, null }
+    }
+
+    fn whole(&self, x: Option<i64>) -> u32 {
+        let Some(x) = x else { return self.null };
+        let at = self.whole.binary_search_by_key(&x, |(level, _)| *level);
+        at.ok()
+            .and_then(|i| self.whole.get(i))
+            .map_or(OTHER_CODE, |(_, code)| *code)
     }
 }
 
 /// Whether Arrow values of this type can be decoded at all.
 pub(crate) fn supported(kind: &DataType) -> bool {
     match kind {
-        DataType::Dictionary(_, value) => !value.is_nested() && supported(value),
+        DataType::Dictionary(_, value) => is_text(value) || value.is_primitive(),
         DataType::Interval(_) => false,
         kind => {
-            kind.is_primitive()
-                || is_text(kind)
-                || matches!(kind, DataType::Boolean | DataType::Null | DataType::FixedSizeBinary(_))
+            is_text(kind) || kind.is_primitive() || kind.is_null() || *kind == DataType::Boolean
         }
     }
 }
 
-/// Whether the type holds variable-length text or bytes.
+/// Whether the type holds text or bytes.
 pub(crate) fn is_text(kind: &DataType) -> bool {
-    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
-    matches!(kind, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
+    kind.is_string() || kind.is_binary()
 }
 
-fn is_time(kind: &DataType) -> bool {
-    kind.is_temporal() && !matches!(kind, DataType::Interval(_))
+/// The values, with the mark in place of declared missing ones.
+fn marked<T: PartialEq + Copy>(values: impl Iterator<Item = T>, missing: &[T], mark: T) -> Vec<T> {
+    values
+        .map(|x| if missing.contains(&x) { mark } else { x })
+        .collect()
 }
 
-/// The text without ASCII white space at its ends.
-pub(crate) fn trim(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
-}
-
-fn cap(text: &[u8]) -> &[u8] {
-    text.get(..=FIELD_CAP).unwrap_or(text)
-}
-
+/// The nearest i64 that is not the missing mark.
 fn unmarked(x: i64) -> i64 {
-    if x == MISSING_INTEGER { i64::MIN.saturating_add(1) } else { x }
-}
-
-fn keep(x: i64, missing: &[i64]) -> i64 {
-    if missing.contains(&x) { MISSING_INTEGER } else { x }
-}
-
-fn keep_real(x: f64, missing: &[f64]) -> f64 {
-    if missing.contains(&x) { f64::NAN } else { x }
-}
-
-fn digest(text: &[u8], missing: &[Vec<u8>]) -> u128 {
-    if missing.iter().any(|m| m == text) { id_digest(b"") } else { id_digest(text) }
-}
-
-fn levels_decoder<'a>(levels: &[String], missing: impl Iterator<Item = &'a [u8]>) -> Decoder {
-    let mut codes: HashMap<Vec<u8>, u32> = missing.map(|t| (t.to_vec(), MISSING_CODE)).collect();
-    for (code, level) in (0u32..).zip(levels) {
-        codes.entry(trim(level.as_bytes()).to_vec()).or_insert(code);
-    }
-    if levels.len() == 2 {
-        let code = |name: &str| (0u32..).zip(levels).find(|(_, l)| *l == name).map(|(c, _)| c);
-        if let (Some(no), Some(yes)) = (code("false"), code("true")) {
-            for (text, code) in [("False", no), ("FALSE", no), ("0", no), ("True", yes), ("TRUE", yes), ("1", yes)] {
-                codes.entry(text.as_bytes().to_vec()).or_insert(code);
-            }
-        }
-    }
-    codes.entry(Vec::new()).or_insert(MISSING_CODE);
-    let number =
-        |t: &[u8]| std::str::from_utf8(t).ok().and_then(|t| t.parse::<i64>().ok().filter(|x| x.to_string() == t));
-    let mut whole: Vec<(i64, u32)> = codes.iter().filter_map(|(t, c)| number(t).map(|x| (x, *c))).collect();
-    whole.sort_unstable();
-    Decoder::Levels { codes, whole }
+    x.max(i64::MIN.saturating_add(1))
 }
 
 /// A real number, or `None` if the text is not one.
@@ -286,17 +268,31 @@ pub(crate) fn parse_integer(text: &[u8]) -> Option<i64> {
     };
     // Eighteen digits cannot overflow; nearly every cell of nearly every file ends here.
     if (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit) {
-        let x = digits.iter().fold(0i64, |x, d| x.saturating_mul(10).saturating_add(i64::from(d.saturating_sub(b'0'))));
+        let x = digits.iter().fold(0i64, |x, d| {
+            x.saturating_mul(10)
+                .saturating_add(i64::from(d.saturating_sub(b'0')))
+        });
         return Some(if negative { x.saturating_neg() } else { x });
     }
     let value = parse_real(text)?;
-    let magnitude = if value.is_finite() { exact_whole(digits)? } else { whole_of(value)?.checked_abs()? };
-    Some(if negative { magnitude.saturating_neg() } else { magnitude })
+    let magnitude = if value.is_finite() {
+        exact_whole(digits)?
+    } else {
+        whole_of(value)?.checked_abs()?
+    };
+    Some(if negative {
+        magnitude.saturating_neg()
+    } else {
+        magnitude
+    })
 }
 
 /// The value of an unsigned decimal text that parses as a number: `None` unless whole; at most `i64::MAX`.
 fn exact_whole(text: &[u8]) -> Option<i64> {
-    let split = text.iter().position(|b| matches!(b, b'e' | b'E')).unwrap_or(text.len());
+    let split = text
+        .iter()
+        .position(|b| matches!(b, b'e' | b'E'))
+        .unwrap_or(text.len());
     let (mantissa, exponent) = text.split_at_checked(split)?;
     let (sign, exponent) = match exponent {
         [_, b'-', rest @ ..] => (-1i64, rest),
@@ -304,8 +300,13 @@ fn exact_whole(text: &[u8]) -> Option<i64> {
         [] => (1, exponent),
     };
     let digit = |b: &u8| i64::from(b.saturating_sub(b'0'));
-    let exponent = exponent.iter().fold(0i64, |x, d| x.saturating_mul(10).saturating_add(digit(d)));
-    let point = mantissa.iter().position(|b| *b == b'.').unwrap_or(mantissa.len());
+    let exponent = exponent
+        .iter()
+        .fold(0i64, |x, d| x.saturating_mul(10).saturating_add(digit(d)));
+    let point = mantissa
+        .iter()
+        .position(|b| *b == b'.')
+        .unwrap_or(mantissa.len());
     let places = i64::try_from(mantissa.len().saturating_sub(point).saturating_sub(1)).ok()?;
     let digits = || mantissa.iter().filter(|b| **b != b'.');
     let zeros = digits().rev().take_while(|b| **b == b'0').count();
@@ -314,16 +315,25 @@ fn exact_whole(text: &[u8]) -> Option<i64> {
         return Some(0);
     }
     // value = (digits without trailing zeros) · 10^power
-    let power = sign.saturating_mul(exponent).saturating_sub(places).saturating_add(i64::try_from(zeros).ok()?);
+    let power = sign
+        .saturating_mul(exponent)
+        .saturating_sub(places)
+        .saturating_add(i64::try_from(zeros).ok()?);
     if power < 0 {
         return None;
     }
-    let head = digits().take(significant).fold(0i64, |x, d| x.saturating_mul(10).saturating_add(digit(d)));
+    let head = digits()
+        .take(significant)
+        .fold(0i64, |x, d| x.saturating_mul(10).saturating_add(digit(d)));
     Some((0..power.min(19)).fold(head, |x, _| x.saturating_mul(10)))
 }
 
 /// A float that is whole (or infinite) as the nearest i64 above the missing mark.
-#[allow(clippy::cast_possible_truncation, clippy::float_cmp, reason = "whole by the test; `as` saturates")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "whole by the test; `as` saturates"
+)]
 fn whole_of(x: f64) -> Option<i64> {
     (x.trunc() == x).then(|| unmarked(x as i64))
 }

@@ -15,18 +15,23 @@
 //! # Checked by
 //! `scan::tests::{bad_rows_never_fail, csv_dialects, gzip, thread_and_batch_independence, arbitrary_bytes}`
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of lengths and counts of things in memory, far below 2^63"
+)]
+
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use csv_core::ReadFieldResult;
 use flate2::read::MultiGzDecoder;
 use reticent_mechanisms::rows::{Batch, Cells, Schema};
 use reticent_mechanisms::source::{Order, SourceError};
 
-use super::cells::{Decoder, FIELD_CAP, trim};
+use super::cells::{Decoder, FIELD_CAP};
 use super::{damaged, failed, locate};
 
 /// Records per block unless asked otherwise.
@@ -50,17 +55,19 @@ pub(crate) struct Block {
 
 impl Block {
     /// The bytes of a field; empty if the record is too short to have it.
-    pub(crate) fn field(&self, record: usize, slot: usize, slots: usize) -> &[u8] {
-        let at = record.saturating_mul(slots).saturating_add(slot);
-        let end = self.ends.get(at).copied().unwrap_or(0);
-        let start = at.checked_sub(1).and_then(|i| self.ends.get(i)).copied().unwrap_or(0);
-        self.bytes.get(start..end).unwrap_or_default()
+    fn field(&self, record: usize, slot: usize, slots: usize) -> &[u8] {
+        let at = record * slots + slot;
+        let end_of = |i: usize| self.ends.get(i).copied().unwrap_or(0);
+        let start = at.checked_sub(1).map_or(0, end_of);
+        self.bytes.get(start..end_of(at)).unwrap_or_default()
     }
 
-    fn clear(&mut self) {
-        self.used = 0;
-        self.ends.clear();
-        self.records.clear();
+    /// Free space, never empty.
+    fn room(&mut self) -> &mut [u8] {
+        if self.bytes.len() < self.used + 64 {
+            self.bytes.resize(self.bytes.len() * 2 + 4096, 0);
+        }
+        self.bytes.get_mut(self.used..).unwrap_or_default()
     }
 }
 
@@ -69,23 +76,31 @@ pub(crate) struct Wanted {
     /// For each field of the file: does a block keep it?
     keep: Vec<bool>,
     /// Kept fields per record.
-    pub(crate) slots: usize,
+    slots: usize,
     /// Schema column to slot; `None` if it is not asked for.
-    pub(crate) slot_of: Vec<Option<usize>>,
+    slot_of: Vec<Option<usize>>,
 }
 
 impl Wanted {
     fn new(positions: &[usize], columns: &[usize], fields: usize) -> Self {
-        let field_of = |column: usize| positions.get(column).copied().filter(|_| columns.contains(&column));
-        let mut kept: Vec<usize> = (0..positions.len()).filter_map(field_of).collect();
-        kept.sort_unstable();
-        kept.dedup();
-        let slot = |column| field_of(column).and_then(|f| kept.binary_search(&f).ok());
+        let asked = positions.iter().enumerate();
+        let asked: Vec<Option<usize>> = asked
+            .map(|(c, field)| columns.contains(&c).then_some(*field))
+            .collect();
+        let keep: Vec<bool> = (0..fields).map(|f| asked.contains(&Some(f))).collect();
+        let slot = |field| keep.iter().take(field).filter(|k| **k).count();
+        let slot_of = asked.iter().map(|f| f.map(slot)).collect();
         Self {
-            slot_of: (0..positions.len()).map(slot).collect(),
-            keep: (0..fields).map(|f| kept.binary_search(&f).is_ok()).collect(),
-            slots: kept.len(),
+            slots: slot(fields),
+            slot_of,
+            keep,
         }
+    }
+
+    /// The bytes of a cell.
+    pub(crate) fn raw<'a>(&self, block: &'a Block, record: usize, column: usize) -> &'a [u8] {
+        let slot = self.slot_of.get(column).copied().flatten();
+        slot.map_or(&[], |slot| block.field(record, slot, self.slots))
     }
 
     /// Decodes a block.
@@ -95,7 +110,8 @@ impl Wanted {
             Some(slot) => decoder.texts((0..rows).map(|r| Some(block.field(r, *slot, self.slots)))),
             None => Cells::Unread,
         };
-        Batch::new(rows, decoders.iter().zip(&self.slot_of).map(column).collect())
+        let cells = decoders.iter().zip(&self.slot_of).map(column).collect();
+        Batch::new(rows, cells)
     }
 }
 
@@ -116,65 +132,64 @@ impl Reader {
     pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
         let context = path.display().to_string();
         let mut reader = Self {
-            input: BufReader::with_capacity(1 << 18, plain(path).map_err(|e| failed(&context, e))??),
+            input: BufReader::with_capacity(1 << 18, plain(path, &context)?),
             core: csv_core::Reader::new(),
             skipped: 0,
             header: Vec::new(),
-            scrap: vec![0; 1 << 12],
+            scrap: vec![0; 4096],
             context,
         };
         let mut block = Block::default();
-        if !reader.record(&mut block, None)? {
-            return Err(damaged(&reader.context, "the file is empty; it needs a header line that names the columns"));
-        }
-        let names = block.ends.len();
-        if names > MAX_COLUMNS || block.used >= BLOCK_BYTES {
-            return Err(damaged(&reader.context, "the header line names over 65536 columns or exceeds 4 MiB"));
-        }
-        reader.header =
-            (0..names).map(|i| String::from_utf8_lossy(trim(block.field(0, i, names))).into_owned()).collect();
-        Ok(reader)
+        let all = Wanted {
+            keep: vec![true; MAX_COLUMNS],
+            slots: MAX_COLUMNS,
+            slot_of: Vec::new(),
+        };
+        reader.record(&mut block, &all)?;
+        let what = match block.records.first() {
+            None => "the file is empty; it needs a header line that names the columns",
+            Some((_, fields)) if *fields > MAX_COLUMNS => "the header names over 65536 columns",
+            Some((_, fields)) => {
+                let name = |i| String::from_utf8_lossy(block.field(0, i, MAX_COLUMNS).trim_ascii());
+                reader.header = (0..*fields).map(|i| name(i).into_owned()).collect();
+                return Ok(reader);
+            }
+        };
+        Err(damaged(&reader.context, what))
     }
 
-    /// Appends the next record to the block, its kept fields only (`None`: all); false at the end.
-    fn record(&mut self, block: &mut Block, wanted: Option<&Wanted>) -> Result<bool, SourceError> {
+    /// Appends the next record to the block, if there is one.
+    fn record(&mut self, block: &mut Block, wanted: &Wanted) -> Result<(), SourceError> {
         self.skip_line_ends()?;
-        let line = self.core.line().saturating_add(self.skipped);
-        let slots = wanted.map_or(MAX_COLUMNS.saturating_add(1), |w| w.slots);
-        let (mut fields, mut filled, mut start) = (0usize, 0usize, block.used);
+        let line = self.core.line() + self.skipped;
+        let complete = block.ends.len() + wanted.slots;
+        let (mut fields, mut start) = (0, block.used);
         loop {
-            let kept = filled < slots
-                && wanted.map_or(block.used < BLOCK_BYTES, |w| w.keep.get(fields).copied().unwrap_or(false));
-            let fits = kept && block.used.saturating_sub(start) <= FIELD_CAP;
-            if fits && block.bytes.len().saturating_sub(block.used) < 64 {
-                block.bytes.resize(block.bytes.len().saturating_mul(2).max(1 << 12), 0);
-            }
-            let output = if fits { block.bytes.get_mut(block.used..) } else { Some(self.scrap.as_mut_slice()) };
-            let input = match self.input.fill_buf() {
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                other => other.map_err(|e| failed(&self.context, e))?,
+            let kept = wanted.keep.get(fields) == Some(&true);
+            let fits = kept && block.used - start <= FIELD_CAP;
+            let output = if fits {
+                block.room()
+            } else {
+                self.scrap.as_mut_slice()
             };
-            let (result, read, written) = self.core.read_field(input, output.unwrap_or_default());
+            let input = fill(&mut self.input, &self.context)?;
+            let (result, read, written) = self.core.read_field(input, output);
             self.input.consume(read);
-            if fits {
-                block.used = block.used.saturating_add(written);
-            }
+            block.used += if fits { written } else { 0 };
             match result {
                 ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {}
-                ReadFieldResult::End => return Ok(false),
+                ReadFieldResult::End => return Ok(()),
                 ReadFieldResult::Field { record_end } => {
-                    fields = fields.saturating_add(1);
+                    fields += 1;
                     if kept {
-                        block.used = block.used.min(start.saturating_add(FIELD_CAP).saturating_add(1));
+                        block.used = block.used.min(start + FIELD_CAP + 1);
                         block.ends.push(block.used);
-                        (filled, start) = (filled.saturating_add(1), block.used);
+                        start = block.used;
                     }
                     if record_end {
-                        if let Some(wanted) = wanted {
-                            (filled..wanted.slots).for_each(|_| block.ends.push(block.used));
-                        }
+                        block.ends.resize(complete, block.used);
                         block.records.push((line, fields));
-                        return Ok(true);
+                        return Ok(());
                     }
                 }
             }
@@ -183,49 +198,38 @@ impl Reader {
 
     /// Consumes the line ends before a record, so that its first line is known.
     fn skip_line_ends(&mut self) -> Result<(), SourceError> {
-        loop {
-            let input = match self.input.fill_buf() {
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                other => other.map_err(|e| failed(&self.context, e))?,
-            };
-            let ends = input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
-            if ends == 0 {
-                return Ok(());
-            }
-            let feeds = input.iter().take(ends).filter(|b| **b == b'\n').count();
-            self.skipped = self.skipped.saturating_add(u64::try_from(feeds).unwrap_or(0));
-            self.input.consume(ends);
+        while let Some(end @ (b'\r' | b'\n')) = fill(&mut self.input, &self.context)?.first() {
+            self.skipped += u64::from(*end == b'\n');
+            self.input.consume(1);
         }
+        Ok(())
     }
 
-    /// Fills the block with up to `rows` records; false if there are none left.
-    fn block(&mut self, block: &mut Block, wanted: &Wanted, rows: usize) -> Result<bool, SourceError> {
-        block.clear();
-        while block.records.len() < rows.max(1) && block.used < BLOCK_BYTES {
-            if !self.record(block, Some(wanted))? {
-                break;
-            }
-        }
-        Ok(!block.records.is_empty())
-    }
-
-    /// Hands every block of the file to `see`, in order; `see` returns the block to fill next, or `None`
-    /// to stop.
+    /// Hands every block of the file to `see`, in order; `see` returns the block to fill next, or
+    /// `None` to stop.
     pub(crate) fn blocks(
         mut self,
         schema: &Schema,
-        columns: &[usize],
-        rows: usize,
-        mut see: impl FnMut(Block, &Wanted) -> Option<Block>,
+        (columns, rows): (&[usize], usize),
+        mut see: impl FnMut(Block, &Arc<Wanted>) -> Option<Block>,
     ) -> Result<(), SourceError> {
         let positions = locate(schema, &self.header, &self.context)?;
-        let wanted = Wanted::new(&positions, columns, self.header.len());
-        let mut block = Block::default();
-        while self.block(&mut block, &wanted, rows)? {
-            match see(block, &wanted) {
-                Some(next) => block = next,
-                None => break,
+        let wanted = Arc::new(Wanted::new(&positions, columns, self.header.len()));
+        let mut next = Some(Block::default());
+        while let Some(mut block) = next {
+            (block.used, block.ends, block.records) = (0, Vec::new(), Vec::new());
+            while block.records.len() < rows && block.used < BLOCK_BYTES {
+                let before = block.records.len();
+                self.record(&mut block, &wanted)?;
+                if block.records.len() == before {
+                    break;
+                }
             }
+            next = if block.records.is_empty() {
+                None
+            } else {
+                see(block, &wanted)
+            };
         }
         Ok(())
     }
@@ -233,31 +237,27 @@ impl Reader {
 
 /// Reads all files and visits their batches.
 pub(crate) fn visit(
-    paths: &[std::path::PathBuf],
+    paths: &[PathBuf],
     schema: &Schema,
     decoders: &[Decoder],
     (columns, rows, order): (&[usize], usize, Order),
     visit: &(dyn Fn(Batch) + Sync),
 ) -> Result<(), SourceError> {
-    type Sent = (Block, std::sync::Arc<Vec<Option<usize>>>, usize);
+    // A poisoned lock only means that another worker of the same scan died.
     let spare: Mutex<Vec<Block>> = Mutex::new(Vec::new());
     let spares = || spare.lock().unwrap_or_else(PoisonError::into_inner);
-    let read = |queue: SyncSender<Sent>| {
-        for path in paths {
-            let mut shared = None;
-            Reader::open(path)?.blocks(schema, columns, rows, |block, wanted| {
-                let slot_of = shared.get_or_insert_with(|| std::sync::Arc::new(wanted.slot_of.clone())).clone();
-                queue.send((block, slot_of, wanted.slots)).ok()?;
+    let read = |queue: SyncSender<(Block, Arc<Wanted>)>| {
+        paths.iter().try_for_each(|path| {
+            Reader::open(path)?.blocks(schema, (columns, rows), |block, wanted| {
+                queue.send((block, Arc::clone(wanted))).ok()?;
                 Some(spares().pop().unwrap_or_default())
-            })?;
-        }
-        Ok(())
+            })
+        })
     };
-    let work = |blocks: &Mutex<Receiver<Sent>>| {
+    let work = |blocks: &Mutex<Receiver<(Block, Arc<Wanted>)>>| {
         loop {
             let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((block, slot_of, slots)) = next else { return };
-            let wanted = Wanted { keep: Vec::new(), slots, slot_of: slot_of.to_vec() };
+            let Ok((block, wanted)) = next else { return };
             let batch = wanted.decode(&block, decoders);
             spares().push(block);
             visit(batch);
@@ -271,36 +271,44 @@ pub(crate) fn visit(
         match order {
             Order::File => work(&blocks),
             Order::Any => rayon::scope(|pool| {
-                for _ in 0..rayon::current_num_threads() {
-                    pool.spawn(|_| work(&blocks));
-                }
+                (0..rayon::current_num_threads()).for_each(|_| pool.spawn(|_| work(&blocks)));
             }),
         }
-        drop(blocks);
-        reader.join().unwrap_or_else(|_| Err(damaged("reader", "the reading thread died")))
+        reader
+            .join()
+            .unwrap_or_else(|_| Err(damaged("reader", "the reading thread died")))
     })
 }
 
 /// The file's bytes, decompressed if they are gzip, without byte order mark.
-fn plain(path: &Path) -> std::io::Result<Result<Box<dyn Read + Send>, SourceError>> {
-    let context = path.display().to_string();
-    let (head, file) = peek(File::open(path)?)?;
-    let named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+fn plain(path: &Path, context: &str) -> Result<Box<dyn Read + Send>, SourceError> {
+    let io = |e| failed(context, e);
+    let (head, file) = peek(File::open(path).map_err(io)?).map_err(io)?;
     let zipped = head.starts_with(&[0x1f, 0x8b]);
-    if named && !zipped {
-        return Ok(Err(damaged(&context, "the name ends in .gz but the content is not gzip; compress or rename it")));
+    if !zipped
+        && path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("gz"))
+    {
+        return Err(damaged(
+            context,
+            "named .gz, but not gzip; compress the file or rename it",
+        ));
     }
-    let bytes = Cursor::new(head).chain(file);
-    let bytes: Box<dyn Read + Send> =
-        if zipped { Box::new(MultiGzDecoder::new(BufReader::new(bytes))) } else { Box::new(bytes) };
-    let (mut head, rest) = peek(bytes)?;
+    let bytes = BufReader::new(Cursor::new(head).chain(file));
+    let bytes: Box<dyn Read + Send> = if zipped {
+        Box::new(MultiGzDecoder::new(bytes))
+    } else {
+        Box::new(bytes)
+    };
+    let (mut head, rest) = peek(bytes).map_err(io)?;
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
-        return Ok(Err(damaged(&context, "the text is UTF-16; save it as UTF-8")));
+        return Err(damaged(context, "the text is UTF-16; save it as UTF-8"));
     }
-    if head.starts_with(&[0xef, 0xbb, 0xbf]) {
+    if head == [0xef, 0xbb, 0xbf] {
         head.clear();
     }
-    Ok(Ok(Box::new(Cursor::new(head).chain(rest))))
+    Ok(Box::new(Cursor::new(head).chain(rest)))
 }
 
 /// The first three bytes (fewer only at the end of the file), and the rest.
@@ -308,4 +316,14 @@ fn peek<R: Read>(mut input: R) -> std::io::Result<(Vec<u8>, R)> {
     let mut head = Vec::with_capacity(3);
     input.by_ref().take(3).read_to_end(&mut head)?;
     Ok((head, input))
+}
+
+/// Buffered bytes; none at the end of the file.
+fn fill<'a, R: Read>(input: &'a mut BufReader<R>, context: &str) -> Result<&'a [u8], SourceError> {
+    while let Err(e) = input.fill_buf() {
+        if e.kind() != ErrorKind::Interrupted {
+            return Err(failed(context, e));
+        }
+    }
+    input.fill_buf().map_err(|e| failed(context, e))
 }

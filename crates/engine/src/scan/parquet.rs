@@ -11,6 +11,11 @@
 //! # Checked by
 //! `scan::tests::{csv_and_parquet_agree, parquet_pieces, thread_and_batch_independence, damaged_parquet}`
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of row counts of a file, below 2^63; divisors are at least 1"
+)]
+
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -20,14 +25,16 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema as ArrowSchema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
 };
 use rayon::prelude::*;
 use reticent_mechanisms::rows::{Batch, Kind, Schema};
 use reticent_mechanisms::source::{Order, SourceError};
 
+use super::arrow::{decode, locate_arrow};
 use super::cells::{Decoder, is_text};
-use super::{arrow_batch, check_types, damaged, failed, locate};
+use super::{damaged, failed};
 
 /// Rows per batch unless asked otherwise.
 pub(crate) const ROWS: usize = 1 << 16;
@@ -46,12 +53,11 @@ pub(crate) struct ParquetFile {
 
 /// A range of rows of one row group.
 #[derive(Clone, Copy)]
-struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     file: &'a ParquetFile,
     group: usize,
     first: usize,
     rows: usize,
-    group_rows: usize,
 }
 
 impl ParquetFile {
@@ -61,82 +67,113 @@ impl ParquetFile {
         let file = File::open(path).map_err(|e| failed(&context, e))?;
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let found = guard(&context, || ArrowReaderMetadata::load(&file, plain))?;
-        let names: Vec<String> = found.schema().fields().iter().map(|f| f.name().clone()).collect();
-        let positions = locate(schema, &names, &context)?;
-        check_types(schema, &positions, found.schema(), &context)?;
-        let levels = |i: usize| {
-            let column = positions.iter().position(|p| *p == i).and_then(|c| schema.columns.get(c));
-            column.is_some_and(|c| matches!(c.kind, Kind::Levels { .. }))
-        };
-        let hinted = |(i, field): (usize, &Arc<Field>)| {
-            if levels(i) && is_text(field.data_type()) {
+        let fields = found.schema().fields();
+        let positions = locate_arrow(schema, found.schema(), &context)?;
+        // Level columns keep their dictionaries.
+        let mut hint: Vec<Arc<Field>> = fields.iter().cloned().collect();
+        for (column, place) in schema.columns.iter().zip(&positions) {
+            if let Some(field) = hint.get_mut(*place)
+                && matches!(column.kind, Kind::Levels { .. })
+                && is_text(field.data_type())
+            {
                 let value = Box::new(field.data_type().clone());
                 let kind = DataType::Dictionary(Box::new(DataType::Int32), value);
-                Arc::new(Field::new(field.name(), kind, field.is_nullable()))
-            } else {
-                Arc::clone(field)
+                *field = Arc::new(Field::new(field.name(), kind, field.is_nullable()));
             }
-        };
-        let hint = ArrowSchema::new(found.schema().fields().iter().enumerate().map(hinted).collect::<Vec<_>>());
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(hint));
-        let metadata = guard(&context, || ArrowReaderMetadata::try_new(Arc::clone(found.metadata()), options))?;
-        Ok(Self { path: path.to_path_buf(), metadata, positions })
+        }
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(ArrowSchema::new(hint)));
+        let footer = Arc::clone(found.metadata());
+        let metadata = guard(&context, || ArrowReaderMetadata::try_new(footer, options))?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            metadata,
+            positions,
+        })
     }
 
-    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
-        self.metadata.metadata().row_groups().iter().enumerate().flat_map(move |(group, meta)| {
-            let group_rows = usize::try_from(meta.num_rows()).unwrap_or(0);
-            (0..group_rows).step_by(PIECE).map(move |first| Piece {
+    fn group_rows(&self, group: usize) -> usize {
+        let meta = self.metadata.metadata().row_groups().get(group);
+        meta.map_or(0, |m| usize::try_from(m.num_rows()).unwrap_or(0))
+    }
+
+    /// All rows of the file, in order.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        (0..self.metadata.metadata().num_row_groups()).flat_map(move |group| {
+            let total = self.group_rows(group);
+            let firsts = (0..total).step_by(PIECE);
+            firsts.map(move |first| Piece {
                 file: self,
                 group,
                 first,
-                rows: group_rows.saturating_sub(first).min(PIECE),
-                group_rows,
+                rows: PIECE.min(total - first),
             })
         })
     }
 }
 
 impl Piece<'_> {
-    /// Reads the piece and hands over its record batches in order.
-    fn read(
+    /// Reads the piece and hands over its record batches and what they mean, in order.
+    pub(crate) fn read(
         self,
         columns: &[usize],
         rows: usize,
-        mut see: impl FnMut(&RecordBatch) -> Result<(), SourceError>,
+        decoders: &[Decoder],
+        mut see: impl FnMut(&RecordBatch, Batch),
     ) -> Result<(), SourceError> {
         let context = self.file.path.display().to_string();
         let file = File::open(&self.file.path).map_err(|e| failed(&context, e))?;
-        let roots: Vec<usize> = columns.iter().filter_map(|c| self.file.positions.get(*c)).copied().collect();
-        let mask = ProjectionMask::roots(self.file.metadata.parquet_schema(), roots);
+        let mut roots: Vec<usize> = columns
+            .iter()
+            .filter_map(|c| self.file.positions.get(*c))
+            .copied()
+            .collect();
+        roots.sort_unstable();
+        roots.dedup();
+        // Record batches hold the read columns in the order of the file.
+        let place = |(c, root)| {
+            columns
+                .contains(&c)
+                .then(|| roots.binary_search(root).ok())?
+        };
+        let places: Vec<_> = self.file.positions.iter().enumerate().map(place).collect();
+        let metadata = &self.file.metadata;
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
         let mut reader = guard(&context, || {
-            let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.file.metadata.clone())
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
                 .with_row_groups(vec![self.group])
                 .with_batch_size(self.batch_rows(rows, &mask))
-                .with_projection(mask);
-            if self.rows < self.group_rows {
-                let selection = vec![RowSelector::skip(self.first), RowSelector::select(self.rows)];
-                builder = builder.with_row_selection(RowSelection::from(selection));
-            }
-            builder.build()
+                .with_projection(mask)
+                .with_row_selection(RowSelection::from(vec![
+                    RowSelector::skip(self.first),
+                    RowSelector::select(self.rows),
+                ]))
+                .build()
         })?;
         let mut left = self.rows;
         while let Some(batch) = guard(&context, || reader.next().transpose())? {
             left = left.saturating_sub(batch.num_rows());
-            see(&batch)?;
+            see(&batch, decode(&batch, &places, decoders, &context)?);
         }
-        if left == 0 { Ok(()) } else { Err(damaged(&context, "the file holds fewer rows than its footer says")) }
+        if left > 0 {
+            return Err(damaged(
+                &context,
+                "the file holds fewer rows than its footer says",
+            ));
+        }
+        Ok(())
     }
 
     /// Rows per batch: as asked, fewer if the needed columns are wide.
     fn batch_rows(&self, rows: usize, mask: &ProjectionMask) -> usize {
-        let columns = self.file.metadata.metadata().row_group(self.group).columns().iter().enumerate();
-        let bytes = columns
-            .filter(|(i, _)| mask.leaf_included(*i))
-            .map(|(_, c)| usize::try_from(c.uncompressed_size()).unwrap_or(0))
-            .fold(0, usize::saturating_add);
-        let width = bytes.checked_div(self.group_rows).unwrap_or(0).max(1);
-        rows.min(BATCH_BYTES.checked_div(width).unwrap_or(1)).max(1)
+        let group = self.file.metadata.metadata().row_group(self.group);
+        let read = group
+            .columns()
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| mask.leaf_included(*i));
+        let sizes = read.map(|(_, c)| usize::try_from(c.uncompressed_size()).unwrap_or(0));
+        let width = sizes.fold(0, usize::saturating_add) / self.file.group_rows(self.group).max(1);
+        rows.min(BATCH_BYTES / width.max(1)).max(1)
     }
 }
 
@@ -147,12 +184,7 @@ pub(crate) fn visit(
     (columns, rows, order): (&[usize], usize, Order),
     visit: &(dyn Fn(Batch) + Sync),
 ) -> Result<(), SourceError> {
-    let read = |piece: Piece<'_>| {
-        piece.read(columns, rows, |batch| {
-            visit(decode(piece.file, batch, decoders, columns)?);
-            Ok(())
-        })
-    };
+    let read = |piece: Piece<'_>| piece.read(columns, rows, decoders, |_, batch| visit(batch));
     let pieces: Vec<Piece<'_>> = files.iter().flat_map(ParquetFile::pieces).collect();
     match order {
         Order::Any => pieces.into_par_iter().try_for_each(read),
@@ -160,40 +192,16 @@ pub(crate) fn visit(
     }
 }
 
-/// Hands over every record batch of the file with its decoded form, in order.
-pub(crate) fn inspect(
-    file: &ParquetFile,
-    decoders: &[Decoder],
-    columns: &[usize],
-    mut see: impl FnMut(&RecordBatch, Batch),
-) -> Result<(), SourceError> {
-    file.pieces().try_for_each(|piece| {
-        piece.read(columns, ROWS, |batch| {
-            see(batch, decode(file, batch, decoders, columns)?);
-            Ok(())
-        })
-    })
-}
-
-fn decode(
-    file: &ParquetFile,
-    batch: &RecordBatch,
-    decoders: &[Decoder],
-    columns: &[usize],
-) -> Result<Batch, SourceError> {
-    let names = file.metadata.schema();
-    let at = |c: usize| {
-        let field = names.fields().get(*file.positions.get(c)?)?;
-        batch.schema_ref().index_of(field.name()).ok()
-    };
-    let positions: Vec<Option<usize>> = (0..decoders.len()).map(|c| at(c).filter(|_| columns.contains(&c))).collect();
-    arrow_batch(batch, &positions, decoders, &file.path.display().to_string())
-}
-
 /// Runs the decoder; its errors and, should a damaged file make it panic, its panics become an error.
-fn guard<T, E: std::fmt::Display>(context: &str, run: impl FnOnce() -> Result<T, E>) -> Result<T, SourceError> {
+fn guard<T, E: std::fmt::Display>(
+    context: &str,
+    run: impl FnOnce() -> Result<T, E>,
+) -> Result<T, SourceError> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(|e| damaged(context, &e.to_string())),
-        Err(_) => Err(damaged(context, "the Parquet decoder gave up: the file is damaged")),
+        Err(_) => Err(damaged(
+            context,
+            "the Parquet decoder gave up: the file is damaged",
+        )),
     }
 }
