@@ -1,1 +1,3 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
+
+pub mod report;
