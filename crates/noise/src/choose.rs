@@ -106,7 +106,8 @@ impl LogWeights {
 /// has `w = multiplicity` whatever the losses (nothing underflows to an empty choice), and only the proposed cell is refined.
 /// `Σ q < 2^127`, since `s` is what the total multiplicity has beyond 64 bits. One pass over the cells per draw.
 /// # Checked by
-/// `golden_quantile_choice`, `choices_follow_their_probabilities`, `extreme_rates_and_losses`, `rejection_is_exact_when_weights_are_small`
+/// `rejection_of_a_choice_is_exact`, `golden_quantile_choice`, `choices_follow_their_probabilities`,
+/// `large_multiplicities_follow_their_probabilities`, `extreme_rates_and_losses`, `a_million_cells_do_not_underflow`
 pub(crate) fn choose<N: Noise + ?Sized>(w: &LogWeights, noise: &mut N) -> usize {
     let Some(best) = w.best_loss() else { return 0 };
     let proposal = Proposal::new(w, best);

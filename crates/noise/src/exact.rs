@@ -11,7 +11,10 @@ use crate::fast::{self, ERROR};
 use crate::refine::{Exponential, HalfNormal, half_normal, saturate};
 use crate::{Lattice, Noise, Rational, Scale};
 
-/// Uniform on `0..n` (`0` for `n = 0`).
+/// Uniform on `0..n` (`0` for `n = 0`): the low bits of fresh words, redrawn while they are `n` or more.
+///
+/// # Checked by
+/// `uniform_below_splits_every_word_evenly`
 pub fn uniform_below<N: Noise + ?Sized>(n: u128, noise: &mut N) -> u128 {
     if n <= 1 {
         return 0;
@@ -36,7 +39,12 @@ pub fn bernoulli<N: Noise + ?Sized>(p: u128, q: u128, noise: &mut N) -> bool {
     q > 0 && uniform_below(q, noise) < p
 }
 
-/// True with probability `exp(-x)`; certain for `x <= 0`.
+/// True with probability `exp(-x)`; certain for `x <= 0`: `P(E > x)` for an exponential `E`.
+///
+/// In code that is to be enumerated ask instead whether a geometric draw of scale `1/x` exceeds 1.
+///
+/// # Checked by
+/// `bernoulli_exp_changes_at_its_probability`
 pub fn bernoulli_exp<N: Noise + ?Sized>(x: &Rational, noise: &mut N) -> bool {
     *x <= Rational::ZERO || Exponential::draw(noise).exceeds(x, noise)
 }
@@ -59,7 +67,7 @@ pub fn lattice<N: Noise + ?Sized>(d: &Lattice, noise: &mut N) -> i128 {
 /// Above [`DIRECT`], `k = 2^j h + l` with `h` geometric of scale `b / 2^j` and `l` uniform below `2^j`, kept with
 /// probability `exp(-l/b)`: `r^k` factors, so the parts are independent. This keeps the floating-point path decided.
 /// # Checked by
-/// `samplers_follow_their_masses`, `split_scales_follow_their_masses`, `single_round_is_exact_by_layers`
+/// `geometric_changes_at_its_tails`, `samplers_follow_their_masses`, `split_scales_follow_their_masses`
 pub fn geometric<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
     if b.is_zero() {
         return 0;
@@ -74,7 +82,7 @@ pub fn geometric<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
 /// A geometric magnitude with a fair sign, where "minus zero" is drawn again. The sign is the lowest bit of the word
 /// whose other 63 bits begin the uniform behind the magnitude.
 /// # Checked by
-/// `samplers_follow_their_masses`, `single_round_is_exact_by_layers`
+/// `laplace_changes_at_its_tails`, `samplers_follow_their_masses`, `words_drawn_do_not_tell_the_magnitude`
 pub fn laplace<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
     if b.is_zero() {
         return 0;
@@ -98,7 +106,7 @@ pub fn laplace<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
 /// `exp(-|k|/t)` is `exp(-k² / (2 sigma²))` times a constant. The shape is that of Canonne, Kamath and Steinke, whose
 /// scale is `floor(sigma) + 1`; every `t` is exact. `t = sigma` keeps most (.76 for large `sigma`), `2 sigma` below 1/4.
 /// # Checked by
-/// `samplers_follow_their_masses`, `mass_times_acceptance_is_gaussian`
+/// `gaussian_acceptance_changes_at_its_probability`, `mass_times_acceptance_is_gaussian`, `samplers_follow_their_masses`
 /// # References
 /// Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 3.
 pub fn discrete_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128 {
@@ -128,7 +136,7 @@ pub fn discrete_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128
 /// The magnitude `floor(sigma |Z| + 1/2)` of the ideal real value, with a fair sign (ties have probability 0, so rounding
 /// commutes with the sign).
 /// # Checked by
-/// `samplers_follow_their_masses`, `mass_of_rounded_gaussian_sums`
+/// `rounded_gaussian_rounds_at_the_half`, `samplers_follow_their_masses`
 pub fn rounded_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128 {
     if sigma.is_zero() {
         return 0;

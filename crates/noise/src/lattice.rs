@@ -10,7 +10,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 use crate::Scale;
 
 /// A distribution on the integers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lattice {
     /// Two-sided discrete Laplace: `P(k)` proportional to `exp(-|k|/b)`.
     Laplace(Scale),

@@ -259,6 +259,8 @@ fn atanh(n: &UBig, d: &UBig, p: usize) -> Interval {
 /// `U` is uniform on (0, 1) (0 has probability 0), hence `E` is exponential; extending appends bits to the same `U`.
 /// # Arithmetic
 /// With `v` the first `n` bits, `U` lies in `[v, v + 1] 2^-n`, so `E` lies in `[-ln(v 2^-n) - 1/v, -ln(v 2^-n)]`.
+/// # Checked by
+/// `exponential_extends_the_same_uniform`, `bernoulli_exp_changes_at_its_probability`
 #[derive(Debug, Clone)]
 pub(crate) struct Exponential {
     /// The first bits, aligned to the left of a word: `U` lies in `[head, head + 2] 2^-64`.
@@ -358,7 +360,7 @@ impl HalfNormal {
 /// # Arithmetic
 /// With `x` within `error`, `(x - 1)²/2` is within `error (|x - 1| + 1)`, roundings included, and `|x - 1| <= 1 + x²`.
 /// # Checked by
-/// `samplers_follow_their_masses`
+/// `half_normal_acceptance_changes_at_its_probability`, `samplers_follow_their_masses`
 pub(crate) fn half_normal<N: Noise + ?Sized>(noise: &mut N) -> HalfNormal {
     loop {
         let (x, e) = (noise.bits(), noise.bits());
@@ -408,7 +410,7 @@ fn accepts<N: Noise + ?Sized>(x: &mut Exponential, mut e: Exponential, noise: &m
 /// # Arithmetic
 /// The bits of all variables are extended together until every rounding is decided; ties have probability 0.
 /// # Checked by
-/// `vector_of_one_dimension_is_a_rounded_laplace`, `vector_norm_and_direction`
+/// `vector_of_one_dimension_is_a_rounded_laplace`, `vector_norm_and_direction`, `direction_is_uniform_in_the_plane`
 pub(crate) fn gamma_norm<N: Noise + ?Sized>(d: &GammaNorm, noise: &mut N) -> Vec<i128> {
     if d.scale.is_zero() {
         return vec![0; d.dimension];
@@ -513,8 +515,10 @@ mod tests {
             Rational::from(i.lo.clone()) <= x * &unit && x * &unit <= Rational::from(i.hi.clone())
         };
         for _ in 0..500 {
-            let mut draw =
-                || Rational::from(noise.bits() as i32) / Rational::from((noise.bits() >> 50) + 1);
+            let mut draw = || {
+                Rational::from(noise.bits().cast_signed() >> 40)
+                    / Rational::from((noise.bits() >> 50) + 1)
+            };
             let (x, y) = (draw(), draw());
             let (a, b) = (Interval::rational(&x, p), Interval::rational(&y, p));
             assert!(inside(&a, &x) && &a.hi - &a.lo <= IBig::ONE);

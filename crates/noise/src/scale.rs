@@ -34,7 +34,7 @@ pub enum NoiseError {
 ///
 /// [`Scale::at_least`] is exact when numerator and denominator fit 32 bits each and otherwise rounds up
 /// by less than 2⁻³⁰ relative, so noise is never smaller than asked. Zero means no noise at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scale {
     num: u32,
     den: u32,

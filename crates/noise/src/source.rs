@@ -54,6 +54,13 @@ const BLOCK: usize = 1024;
 const BLOCKS_PER_KEY: u64 = 1 << 16;
 
 /// Random bits for releases: ChaCha20 keyed from the operating system.
+///
+/// # Claim
+/// Words are the ChaCha20 key stream of a key from the operating system; a generator without such a key is never made. The key
+/// is renewed after 64 MiB (a public count) and in a forked process: there the process id differs, which is noticed when the
+/// 1024-byte buffer is refilled and by [`Draws::check_process`], to be called where a release starts. Neither copied nor printed.
+/// # Checked by
+/// `a_fork_takes_a_new_key`, `the_key_is_renewed`, `two_generators_from_the_system_differ`
 pub struct Draws {
     stream: ChaCha20Rng,
     block: [u8; BLOCK],
@@ -259,6 +266,8 @@ impl<N: Noise> Noise for Recorder<N> {
 }
 
 /// Noise off: every draw is zero, every choice the best cell. For simulation on public data only.
+///
+/// Its bits are all zero, which no sampler of [`exact`] that waits for a nonzero bit can end on: draw through the trait.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -10,6 +10,8 @@ use reticent_noise::{Cell, Lattice, LogWeights, Noise, Rational, Scale, Tape, ex
 use crate::tools::{close, exp_neg, ratio, scale};
 
 const ONES: u64 = u64::MAX;
+/// Integer weight of the best cell of multiplicity 1.
+const BEST: u64 = 1 << 62;
 
 fn scales() -> Vec<Scale> {
     vec![
@@ -23,8 +25,7 @@ fn scales() -> Vec<Scale> {
     ]
 }
 
-/// `answer(words)` must be true exactly for `U < t`, `t` being `threshold` in 64-bit units, of which the first `known` bits are in
-/// the first word.
+/// `answer(words)` must be true exactly for `U` below the threshold, of which `threshold` are the first 64 bits.
 fn changes_at(threshold: &UBig, answer: impl Fn(&[u64]) -> bool, label: &str) {
     let t = u64::try_from(threshold).unwrap();
     if t > 0 {
@@ -260,7 +261,6 @@ fn rejection_of_a_choice_is_exact() {
             (tape.choose(&w), tape.position())
         };
         // words below 2^62 propose the best cell, which is always kept; then come the q words of the other
-        const BEST: u64 = 1 << 62;
         assert_eq!(run(&[0]), (0, 1));
         assert_eq!(run(&[BEST - 1]), (0, 1));
         let proposes =
@@ -270,9 +270,9 @@ fn rejection_of_a_choice_is_exact() {
         while high - low > 1 {
             let middle = u64::midpoint(low, high);
             if proposes(middle) {
-                low = middle
+                low = middle;
             } else {
-                high = middle
+                high = middle;
             }
         }
         let q = high;

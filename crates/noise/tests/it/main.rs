@@ -1,6 +1,13 @@
 //! Tests of the public interface. Statistical tests use fixed seeds, state their false alarm probability and
 //! carry a negative control: the same draws must be rejected against a scale 5 % off.
-#![allow(missing_docs)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    reason = "test arithmetic on small numbers; exact values are meant to be exact"
+)]
 
 mod choices;
 mod enumeration;

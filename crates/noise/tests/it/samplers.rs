@@ -1,7 +1,7 @@
 //! Draws against masses. `bound` makes a false alarm of the whole file less likely than 1e-9; the smallest fault every test
 //! catches is a scale 5 % off (the negative control).
 
-use reticent_noise::{Lattice, Noise, Recorder, Scale, Seeded};
+use reticent_noise::{Lattice, Noise, Rational, Recorder, Scale, Seeded};
 
 use crate::tools::{fits, ratio, scale};
 
@@ -43,10 +43,10 @@ fn edges(lattice: &Lattice) -> Vec<i128> {
     edges
 }
 
-fn check(kind: fn(Scale) -> Lattice, s: Scale, five_percent_more: Scale, seed: u64) {
+fn check(kind: fn(Scale) -> Lattice, s: Scale, five_percent_more: Scale, n: u32, seed: u64) {
     let lattice = kind(s);
     let edges = edges(&lattice);
-    let counts = histogram(&lattice, &edges, 200_000, &mut Seeded::stream(seed, 1));
+    let counts = histogram(&lattice, &edges, n, &mut Seeded::stream(seed, 1));
     assert!(
         fits(&counts, &probabilities(&lattice, &edges)),
         "{} {s:?}",
@@ -68,7 +68,7 @@ fn samplers_follow_their_masses() {
             .enumerate()
         {
             let more = Scale::at_least(&(ratio(n, d) * ratio(21, 20))).unwrap();
-            check(kind, scale(n, d), more, (10 * i + j) as u64);
+            check(kind, scale(n, d), more, 200_000, (10 * i + j) as u64);
         }
     }
 }
@@ -77,12 +77,10 @@ fn samplers_follow_their_masses() {
 fn split_scales_follow_their_masses() {
     for (i, kind) in KINDS.into_iter().enumerate() {
         for (j, power) in [29_usize, 40, 64, 95].into_iter().enumerate() {
-            // RoundedGaussian goes through big integers there: fewer draws are enough for the control
-            let x = ratio(1 << 20, 1)
-                * reticent_noise::Rational::from(dashu::integer::UBig::ONE << (power - 20));
+            let x = ratio(1 << 20, 1) * Rational::from(dashu::integer::UBig::ONE << (power - 20));
             let s = Scale::at_least(&x).unwrap();
             let more = Scale::at_least(&(x * ratio(21, 20))).unwrap();
-            check(kind, s, more, (100 + 10 * i + j) as u64);
+            check(kind, s, more, 100_000, (100 + 10 * i + j) as u64);
         }
     }
 }
@@ -141,6 +139,32 @@ fn zero_scale_is_no_noise_and_extreme_scales_end() {
                 .map(|_| noise.lattice(&kind(huge)))
                 .any(|k| k.unsigned_abs() > 1 << 90)
         );
+    }
+}
+
+#[test]
+fn every_scale_can_be_drawn_from() {
+    // scales n/d 2^e over the whole range: no panic, and magnitudes of at most 100 standard deviations (e^-100 otherwise)
+    let mut noise = Seeded::new(8);
+    for i in 0..3000_usize {
+        let power = dashu::integer::UBig::ONE << (i % 100);
+        let x = ratio(noise.bits() >> 40 | 1, (noise.bits() >> (20 + i % 44)) | 1);
+        let x = if i % 2 == 0 {
+            x * Rational::from(power)
+        } else {
+            x / Rational::from(power)
+        };
+        let Ok(s) = Scale::at_least(&x) else {
+            assert!(x > ratio(1 << 63, 1));
+            continue;
+        };
+        for kind in KINDS {
+            let k = noise.lattice(&kind(s));
+            assert!(
+                k.unsigned_abs() as f64 <= 100.0 * s.to_f64() + 1.0,
+                "{s:?} {k}"
+            );
+        }
     }
 }
 

@@ -89,6 +89,6 @@ fn independent_exponential_is_right() {
     );
     assert_eq!(exp_neg(&ratio(0, 1), 64), UBig::ONE << 64);
     // exp(-10) = 4.5399929762484851535591515560550...e-5
-    let got = exp_neg(&ratio(10, 1), 100) * UBig::from(10_u8).pow(30) >> 100_usize;
+    let got = (exp_neg(&ratio(10, 1), 100) * UBig::from(10_u8).pow(30)) >> 100_usize;
     assert_eq!(got, UBig::from(45_399_929_762_484_851_535_591_515_u128));
 }
