@@ -44,7 +44,7 @@ impl Both {
 /// Leaves carry the exact loss that the mechanism's proof states; how many rows it has, and
 /// whether that number is public, is already in those numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// Pure ε. In zCDP it costs ε²/2.
@@ -363,6 +363,36 @@ mod tests {
             );
             assert!(laplace("-0.1").price(currency).is_err());
         }
+    }
+
+    #[test]
+    fn json_round_trips_exactly() {
+        let event = Event::Sequence(vec![
+            laplace("1/3"),
+            Event::Disjoint(vec![Event::Pure {
+                mechanism: "exact count".to_owned(),
+                loss: Both {
+                    add_remove: None,
+                    replace_one: Some(Rational::ZERO),
+                },
+            }]),
+            Event::Approximate {
+                mechanism: "moments".to_owned(),
+                add_remove: Some(Cost::approximate(q("5e-324"), q("1e-6"))),
+                replace_one: None,
+            },
+            Event::Free {
+                mechanism: "auc".to_owned(),
+            },
+        ]);
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(text.starts_with(
+            r#"{"sequence":[{"pure":{"mechanism":"count","loss":{"add_remove":"1/3","replace_one":"2/3"}}}"#
+        ));
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        assert!(
+            serde_json::from_str::<Both>(r#"{"add_remove":"NaN","replace_one":null}"#).is_err()
+        );
     }
 
     #[test]

@@ -25,11 +25,11 @@ pub enum Overdrawn {
     #[error("asked for {}, but only {} of {} is left", asked.describe(*currency), left.describe(*currency), cap.describe(*currency))]
     Cap {
         /// The spend.
-        asked: Cost,
+        asked: Box<Cost>,
         /// What is left.
-        left: Cost,
+        left: Box<Cost>,
         /// The cap.
-        cap: Cost,
+        cap: Box<Cost>,
         /// The currency of all three.
         currency: Currency,
     },
@@ -43,7 +43,7 @@ pub enum Overdrawn {
     #[error("a cost cannot be negative: {}", asked.describe(*currency))]
     Negative {
         /// The spend.
-        asked: Cost,
+        asked: Box<Cost>,
         /// Its currency.
         currency: Currency,
     },
@@ -67,16 +67,16 @@ impl Filter {
         })?;
         if !asked.is_valid() {
             return Err(Overdrawn::Negative {
-                asked: asked.clone(),
+                asked: Box::new(asked.clone()),
                 currency: self.currency,
             });
         }
         let total = self.spent.plus(asked);
         if !total.within(&self.cap) {
             return Err(Overdrawn::Cap {
-                asked: asked.clone(),
-                left: self.left(),
-                cap: self.cap.clone(),
+                asked: Box::new(asked.clone()),
+                left: Box::new(self.left()),
+                cap: Box::new(self.cap.clone()),
                 currency: self.currency,
             });
         }

@@ -59,7 +59,7 @@ pub fn sigma(
     let half = Rational::from_parts(IBig::ONE, UBig::from(2_u8));
     let mut high = first_guess(epsilon, delta);
     while !private(&high) {
-        high = high * Rational::from(2);
+        high *= Rational::from(2);
     }
     let mut low = &high * &half;
     while private(&low) {
@@ -253,9 +253,9 @@ fn arctan_inverse(k: u32, bits: usize) -> (IBig, IBig) {
     while !power.is_zero() {
         let term = &power / n;
         if terms % 2 == 1 {
-            sum += term
+            sum += term;
         } else {
-            sum -= term
+            sum -= term;
         }
         power /= square;
         n += 2;
@@ -266,6 +266,10 @@ fn arctan_inverse(k: u32, bits: usize) -> (IBig, IBig) {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::excessive_precision,
+    reason = "golden values keep the digits of their source"
+)]
 mod tests {
     use super::*;
     use crate::parse_decimal;

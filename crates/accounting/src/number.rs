@@ -232,6 +232,7 @@ pub(crate) mod optional_text {
     #[derive(Serialize, Deserialize)]
     struct Wrapped(#[serde(with = "super::text")] Rational);
 
+    #[allow(clippy::ref_option, reason = "the signature serde calls")]
     pub(crate) fn serialize<S: Serializer>(
         value: &Option<Rational>,
         to: S,

@@ -94,12 +94,16 @@ fn largest(
                 (center, best) = (excess, found);
             }
         }
-        step = step / Rational::from(2);
+        step /= Rational::from(2);
     }
     Ok(best)
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::excessive_precision,
+    reason = "golden values keep the digits of their source"
+)]
 mod tests {
     use super::*;
     use crate::{gaussian, parse_decimal, rational_to_f64};
