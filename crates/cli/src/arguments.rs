@@ -83,7 +83,9 @@ pub(crate) enum Command {
         dry_run: bool,
     },
     /// Predict with a released model.
-    #[command(after_help = "Example: reticent predict out/plan/release.json#income new.csv > predicted.csv")]
+    #[command(
+        after_help = "Example: reticent predict out/plan/release.json#income new.csv > predicted.csv"
+    )]
     Predict {
         /// The model, as release.json#id.
         model: String,
@@ -117,7 +119,9 @@ pub(crate) enum LedgerAction {
         against: Option<PathBuf>,
     },
     /// Raise the cap; recorded for good.
-    #[command(after_help = "Example: reticent ledger raise dataset.toml --epsilon 12 --by \"data board\"")]
+    #[command(
+        after_help = "Example: reticent ledger raise dataset.toml --epsilon 12 --by \"data board\""
+    )]
     Raise {
         /// dataset.toml or the ledger itself.
         of: PathBuf,

@@ -16,7 +16,12 @@ pub(crate) fn carry_out(action: LedgerAction, json: bool) -> Result<String, Fail
         LedgerAction::Show { of } => {
             let ledger = Ledger::open(path(&of)?)?;
             let identity = ledger.identity().clone();
-            Ok(show::ledger(&identity, &ledger.status()?, &ledger.entries()?, json))
+            Ok(show::ledger(
+                &identity,
+                &ledger.status()?,
+                &ledger.entries()?,
+                json,
+            ))
         }
         LedgerAction::Verify { of, against } => {
             let against = against.as_deref().map(place).transpose()?;
@@ -24,7 +29,13 @@ pub(crate) fn carry_out(action: LedgerAction, json: bool) -> Result<String, Fail
             let report = ledger.verify(against.as_ref())?;
             Ok(show::verified(&report, json))
         }
-        LedgerAction::Raise { of, epsilon, delta, rho, by } => raise(&of, epsilon, delta, rho, &by, json),
+        LedgerAction::Raise {
+            of,
+            epsilon,
+            delta,
+            rho,
+            by,
+        } => raise(&of, epsilon, delta, rho, &by, json),
     }
 }
 
@@ -45,7 +56,8 @@ fn raise(
     }
     let currency = ledger.identity().currency;
     let (given, cap) = Cost::budget_from_json(&fields).map_err(|e| {
-        Refusal::request(e.to_string()).accepting("Give the whole new cap in the ledger's currency, for example --epsilon 12.")
+        Refusal::request(e.to_string())
+            .accepting("Give the whole new cap in the ledger's currency, for example --epsilon 12.")
     })?;
     if given != currency {
         return Err(Refusal::request(format!("this ledger counts {currency}, not {given}")).into());
@@ -56,7 +68,11 @@ fn raise(
 
 /// The ledger named by a dataset.toml, or the path itself.
 fn path(of: &Path) -> Result<PathBuf, Failure> {
-    if of.extension().is_some_and(|e| e == "toml") { Ok(Dataset::load(of)?.ledger) } else { Ok(of.to_owned()) }
+    if of.extension().is_some_and(|e| e == "toml") {
+        Ok(Dataset::load(of)?.ledger)
+    } else {
+        Ok(of.to_owned())
+    }
 }
 
 /// The place in the chain that a release.json names.
@@ -67,12 +83,21 @@ fn place(release: &Path) -> Result<AgainstRelease, Failure> {
         what: "the release cannot be read",
         source,
     })?;
-    let document: Value = serde_json::from_str(&text).map_err(|e| refuse(&format!("not a release.json: {e}")))?;
+    let document: Value =
+        serde_json::from_str(&text).map_err(|e| refuse(&format!("not a release.json: {e}")))?;
     let ledger = document.get("ledger").unwrap_or(&Value::Null);
     let sequence = ledger.get("sequence").and_then(Value::as_u64);
-    let head = ledger.get("head").and_then(Value::as_str).and_then(|h| h.parse::<RequestId>().ok());
+    let head = ledger
+        .get("head")
+        .and_then(Value::as_str)
+        .and_then(|h| h.parse::<RequestId>().ok());
     match (sequence, head) {
-        (Some(sequence), Some(head)) => Ok(AgainstRelease { sequence, head: *head.as_bytes() }),
-        _ => Err(refuse("the file names no place in a ledger").for_key("ledger").into()),
+        (Some(sequence), Some(head)) => Ok(AgainstRelease {
+            sequence,
+            head: *head.as_bytes(),
+        }),
+        _ => Err(refuse("the file names no place in a ledger")
+            .for_key("ledger")
+            .into()),
     }
 }

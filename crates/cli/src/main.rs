@@ -11,7 +11,10 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use reticent_engine::{Error, Failure, books, dataset::Dataset, init, mock, outcome::Refusal, predict, schema_json, session};
+use reticent_engine::{
+    Error, Failure, books, dataset::Dataset, init, mock, outcome::Refusal, predict, schema_json,
+    session,
+};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -36,14 +39,27 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
             working.done();
             print(&show::registration(&dataset, &registration, json))
         }
-        Command::Mock { dataset, rows, seed } => {
+        Command::Mock {
+            dataset,
+            rows,
+            seed,
+        } => {
             let dataset = Dataset::load(&dataset)?;
             print(&mock::mock(&dataset, rows, seed)?)
         }
         Command::Schema { of } => print(schema_json::text(of.into())),
         Command::Price { plan, rows } => price(&plan, rows, json),
-        Command::Run { plan, dry_run: true, .. } => price(&plan, None, json),
-        Command::Run { plan, out, analyst, dry_run: false } => {
+        Command::Run {
+            plan,
+            dry_run: true,
+            ..
+        } => price(&plan, None, json),
+        Command::Run {
+            plan,
+            out,
+            analyst,
+            dry_run: false,
+        } => {
             let options = session::Options { analyst, out };
             let mut working = Working::start("reading the plan");
             let ran = session::run(&plan, &options, &mut |step| working.say(step))?;
@@ -54,8 +70,14 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
             let text = predict::predict(&model, &data)?;
             match out {
                 None => print(&text),
-                Some(path) => std::fs::write(&path, text)
-                    .map_err(|source| Error::File { path, what: "the predictions cannot be written", source }.into()),
+                Some(path) => std::fs::write(&path, text).map_err(|source| {
+                    Error::File {
+                        path,
+                        what: "the predictions cannot be written",
+                        source,
+                    }
+                    .into()
+                }),
             }
         }
         Command::Ledger { action } => print(&ledger::carry_out(action, json)?),
@@ -72,9 +94,12 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::File { path: "standard output".into(), what: "cannot be written", source: e }.into())
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::File {
+            path: "standard output".into(),
+            what: "cannot be written",
+            source: e,
         }
+        .into()),
         _ => Ok(()),
     }
 }

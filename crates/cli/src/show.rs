@@ -26,7 +26,11 @@ fn amount(cost: Option<&Cost>, currency: Currency) -> String {
     cost.map_or_else(
         || "unbounded".to_owned(),
         |c| match currency {
-            Currency::Approximate => format!("{}, δ {}", format_rational(&c.amount), format_rational(&c.delta)),
+            Currency::Approximate => format!(
+                "{}, δ {}",
+                format_rational(&c.amount),
+                format_rational(&c.delta)
+            ),
             _ => format_rational(&c.amount),
         },
     )
@@ -45,7 +49,14 @@ pub(crate) fn price(prices: &PriceTable, json: bool) -> String {
         return text(&prices.to_json());
     }
     let symbol = unit_of(currency);
-    let mut t = table(&["release", "kind", "rows", &format!("{symbol} add/remove"), &format!("{symbol} replace-one"), "what to expect"]);
+    let mut t = table(&[
+        "release",
+        "kind",
+        "rows",
+        &format!("{symbol} add/remove"),
+        &format!("{symbol} replace-one"),
+        "what to expect",
+    ]);
     for line in &prices.lines {
         t.add_row(vec![
             line.id.clone(),
@@ -53,7 +64,9 @@ pub(crate) fn price(prices: &PriceTable, json: bool) -> String {
             line.part.clone(),
             amount(line.price.under(Relation::AddRemove), currency),
             amount(line.price.under(Relation::ReplaceOne), currency),
-            line.accuracy.clone().unwrap_or_else(|| "no public number of rows: give --rows".to_owned()),
+            line.accuracy
+                .clone()
+                .unwrap_or_else(|| "no public number of rows: give --rows".to_owned()),
         ]);
     }
     let mut out = format!("{t}\n");
@@ -64,7 +77,10 @@ pub(crate) fn price(prices: &PriceTable, json: bool) -> String {
         prices.relation,
     ));
     match &prices.remaining {
-        Some(left) => out.push_str(&format!("Left in the ledger: {}.\n", left.describe(currency))),
+        Some(left) => out.push_str(&format!(
+            "Left in the ledger: {}.\n",
+            left.describe(currency)
+        )),
         None => out.push_str("There is no ledger yet.\n"),
     }
     out
@@ -80,7 +96,10 @@ pub(crate) fn ran(ran: &Ran, json: bool) -> String {
         out.push_str(&format!("wrote {}\n", ran.out.join(file).display()));
     }
     if ran.stored > 0 {
-        out.push_str(&format!("{} of the releases were made before and cost nothing\n", ran.stored));
+        out.push_str(&format!(
+            "{} of the releases were made before and cost nothing\n",
+            ran.stored
+        ));
     }
     out.push_str(&format!(
         "spent {} before, {} now, of {}\n",
@@ -93,18 +112,32 @@ pub(crate) fn ran(ran: &Ran, json: bool) -> String {
 
 pub(crate) fn registration(dataset: &Dataset, registration: &Registration, json: bool) -> String {
     if json {
-        return text(&json!({"dataset": dataset.id, "ledger": dataset.ledger, "rows": registration.rows,
-            "clamped": registration.clamped.iter().map(|(c, n)| json!({"column": c, "cells": n})).collect::<Vec<_>>()}));
+        return text(
+            &json!({"dataset": dataset.id, "ledger": dataset.ledger, "rows": registration.rows,
+            "clamped": registration.clamped.iter().map(|(c, n)| json!({"column": c, "cells": n})).collect::<Vec<_>>()}),
+        );
     }
-    let mut out = format!("registered {} ({} rows); ledger {}\n", dataset.id, registration.rows, dataset.ledger.display());
+    let mut out = format!(
+        "registered {} ({} rows); ledger {}\n",
+        dataset.id,
+        registration.rows,
+        dataset.ledger.display()
+    );
     for (column, cells) in &registration.clamped {
-        out.push_str(&format!("note: {cells} cells of {column} lie outside its bounds and will be clamped\n"));
+        out.push_str(&format!(
+            "note: {cells} cells of {column} lie outside its bounds and will be clamped\n"
+        ));
     }
     out.push_str("The row count and these notes are confidential: they are shown here once and stored nowhere.\n");
     out
 }
 
-pub(crate) fn ledger(identity: &Identity, status: &Status, entries: &[Entry], json: bool) -> String {
+pub(crate) fn ledger(
+    identity: &Identity,
+    status: &Status,
+    entries: &[Entry],
+    json: bool,
+) -> String {
     let currency = status.currency;
     let price_json = |p: &Price| p.to_json(currency);
     if json {
@@ -121,7 +154,14 @@ pub(crate) fn ledger(identity: &Identity, status: &Status, entries: &[Entry], js
         }));
     }
     let symbol = unit_of(currency);
-    let mut t = table(&["#", "entry", "analyst", "rows", &format!("{symbol} add/remove"), &format!("{symbol} replace-one")]);
+    let mut t = table(&[
+        "#",
+        "entry",
+        "analyst",
+        "rows",
+        &format!("{symbol} add/remove"),
+        &format!("{symbol} replace-one"),
+    ]);
     for entry in entries {
         t.add_row(row(entry, currency));
     }
@@ -134,7 +174,10 @@ pub(crate) fn ledger(identity: &Identity, status: &Status, entries: &[Entry], js
         status.cap.describe(currency),
         status.remaining.describe(currency),
         if status.unpublished > 0 {
-            format!("; {} payments wait for their release: run the same plan again, at no cost", status.unpublished)
+            format!(
+                "; {} payments wait for their release: run the same plan again, at no cost",
+                status.unpublished
+            )
         } else {
             String::new()
         },
@@ -145,22 +188,46 @@ fn row(entry: &Entry, currency: Currency) -> Vec<String> {
     let sequence = entry.sequence.to_string();
     match &entry.kind {
         EntryKind::Created(identity) => {
-            vec![sequence, "registered".into(), String::new(), String::new(), identity.cap.describe(currency), String::new()]
+            vec![
+                sequence,
+                "registered".into(),
+                String::new(),
+                String::new(),
+                identity.cap.describe(currency),
+                String::new(),
+            ]
         }
         EntryKind::Spend(spend) => vec![
             sequence,
             format!("paid: {}", spend.label),
             spend.analyst.clone(),
-            spend.partition.as_ref().map_or_else(|| "all".to_owned(), |(_, part)| part.clone()),
+            spend
+                .partition
+                .as_ref()
+                .map_or_else(|| "all".to_owned(), |(_, part)| part.clone()),
             amount(spend.price.under(Relation::AddRemove), currency),
             amount(spend.price.under(Relation::ReplaceOne), currency),
         ],
         EntryKind::Release { request, .. } => {
             let short: String = request.to_string().chars().take(12).collect();
-            vec![sequence, format!("released {short}…"), String::new(), String::new(), String::new(), String::new()]
+            vec![
+                sequence,
+                format!("released {short}…"),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+            ]
         }
         EntryKind::Raise { cap, who } => {
-            vec![sequence, "cap raised".into(), who.clone(), String::new(), cap.describe(currency), String::new()]
+            vec![
+                sequence,
+                "cap raised".into(),
+                who.clone(),
+                String::new(),
+                cap.describe(currency),
+                String::new(),
+            ]
         }
     }
 }
@@ -170,16 +237,24 @@ pub(crate) fn verified(report: &Report, json: bool) -> String {
         return text(&json!({"entries": report.entries, "values": report.values,
             "against": report.against.map(|a| a.sequence), "spent": report.status.spent.to_json(report.status.currency)}));
     }
-    let mut out = format!("{} entries and {} stored releases: the chain holds\n", report.entries, report.values);
+    let mut out = format!(
+        "{} entries and {} stored releases: the chain holds\n",
+        report.entries, report.values
+    );
     if let Some(place) = report.against {
-        out.push_str(&format!("the release is on this chain, at entry {}\n", place.sequence));
+        out.push_str(&format!(
+            "the release is on this chain, at entry {}\n",
+            place.sequence
+        ));
     }
     out
 }
 
 pub(crate) fn raised(status: &Status, json: bool) -> String {
     if json {
-        return text(&json!({"cap": status.cap.to_json(status.currency), "sequence": status.sequence}));
+        return text(
+            &json!({"cap": status.cap.to_json(status.currency), "sequence": status.sequence}),
+        );
     }
     format!("the cap is now {}\n", status.cap.describe(status.currency))
 }
@@ -187,7 +262,9 @@ pub(crate) fn raised(status: &Status, json: bool) -> String {
 pub(crate) fn failure_json(failure: &Failure) -> String {
     let value = match failure {
         Failure::Refusal(refusal) => json!({"refusal": refusal, "exit_code": failure.exit_code()}),
-        Failure::Error(error) => json!({"error": error_text(error), "exit_code": failure.exit_code()}),
+        Failure::Error(error) => {
+            json!({"error": error_text(error), "exit_code": failure.exit_code()})
+        }
     };
     value.to_string()
 }

@@ -15,12 +15,21 @@ fn main() -> ExitCode {
         eprintln!("usage: sample_report FILE.html");
         return ExitCode::from(2);
     };
-    let epsilon = |e: &str| Cost { epsilon: Some(e.to_owned()), ..Cost::default() };
-    let part = |id: &str, part: &str| PriceRow { id: id.into(), part: Some(part.into()), ..PriceRow::default() };
+    let epsilon = |e: &str| Cost {
+        epsilon: Some(e.to_owned()),
+        ..Cost::default()
+    };
+    let part = |id: &str, part: &str| PriceRow {
+        id: id.into(),
+        part: Some(part.into()),
+        ..PriceRow::default()
+    };
     let context = Context {
         title: Some("Income in the 1994 census".into()),
         dataset: Some("UCI Adult (simulated numbers)".into()),
-        credit: Some("Made-up numbers in the shape of UCI Adult (CC BY 4.0) and a US census extract.".into()),
+        credit: Some(
+            "Made-up numbers in the shape of UCI Adult (CC BY 4.0) and a US census extract.".into(),
+        ),
         split: Some("one third for testing, by content, salt adult-1".into()),
         filter: Some("hours_per_week > 0".into()),
         prices: vec![
@@ -31,10 +40,17 @@ fn main() -> ExitCode {
             part("pay-residuals", "test"),
         ],
         total: None,
-        budget: Some(Budget { cap: epsilon("10"), before: epsilon("0.3"), after: epsilon("4") }),
+        budget: Some(Budget {
+            cap: epsilon("10"),
+            before: epsilon("0.3"),
+            after: epsilon("4"),
+        }),
         plan: Some("version = 1\ndataset = \"dataset.toml\"\n".into()),
     };
-    let page = html(&sample::file("adult", "add_remove", &json!("row"), &sample::releases()), &context);
+    let page = html(
+        &sample::file("adult", "add_remove", &json!("row"), &sample::releases()),
+        &context,
+    );
     match std::fs::write(&path, page) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -14,7 +14,11 @@ use crate::scan::{self, Files, Layout, Rejects};
 pub fn layout(dataset: &Dataset) -> Layout {
     Layout {
         schema: dataset.schema.clone(),
-        missing_values: dataset.policies.iter().map(|p| p.missing_values.clone()).collect(),
+        missing_values: dataset
+            .policies
+            .iter()
+            .map(|p| p.missing_values.clone())
+            .collect(),
         rejects: dataset
             .policies
             .iter()
@@ -29,7 +33,8 @@ pub fn layout(dataset: &Dataset) -> Layout {
 
 /// The data files of a declaration, in name order.
 pub fn files(dataset: &Dataset) -> Result<Files, Failure> {
-    let paths: Vec<PathBuf> = register::expand(&dataset.source.path, dataset.base()).map_err(Error::Source)?;
+    let paths: Vec<PathBuf> =
+        register::expand(&dataset.source.path, dataset.base()).map_err(Error::Source)?;
     let format = match dataset.source.format {
         Format::Csv => scan::Format::Csv,
         Format::Parquet => scan::Format::Parquet,
@@ -67,11 +72,16 @@ pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
 }
 
 fn rejected(registration: &Registration) -> String {
-    let mut text = format!("the data were not registered: {} errors.\n", registration.total_errors);
+    let mut text = format!(
+        "the data were not registered: {} errors.\n",
+        registration.total_errors
+    );
     for error in &registration.errors {
         text.push_str(&format!("  {error}\n"));
     }
-    let hidden = registration.total_errors.saturating_sub(registration.errors.len() as u64);
+    let hidden = registration
+        .total_errors
+        .saturating_sub(registration.errors.len() as u64);
     if hidden > 0 {
         text.push_str(&format!("  … and {hidden} more\n"));
     }
@@ -86,10 +96,15 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
         if dataset.auto_register && !head_file(dataset).exists() {
             return register(dataset).map(|(_, ledger)| ledger);
         }
-        return Err(Refusal::policy("this data set is not registered: its ledger does not exist")
-            .in_file(&dataset.ledger)
-            .accepting(format!("Its curator must run: reticent register {}", dataset.file.display()))
-            .into());
+        return Err(
+            Refusal::policy("this data set is not registered: its ledger does not exist")
+                .in_file(&dataset.ledger)
+                .accepting(format!(
+                    "Its curator must run: reticent register {}",
+                    dataset.file.display()
+                ))
+                .into(),
+        );
     }
     let ledger = Ledger::open(&dataset.ledger)?;
     let id = ledger.identity();
@@ -104,16 +119,32 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
         return Err(differs("id", dataset.id.clone(), id.dataset.clone()));
     }
     if id.data_version != dataset.data_version {
-        return Err(differs("data_version", dataset.data_version.clone(), id.data_version.clone()));
+        return Err(differs(
+            "data_version",
+            dataset.data_version.clone(),
+            id.data_version.clone(),
+        ));
     }
     if id.relation != dataset.neighbours {
-        return Err(differs("neighbours", dataset.neighbours.to_string(), id.relation.to_string()));
+        return Err(differs(
+            "neighbours",
+            dataset.neighbours.to_string(),
+            id.relation.to_string(),
+        ));
     }
     if id.currency != dataset.currency {
-        return Err(differs("budget", dataset.cap.describe(dataset.currency), id.cap.describe(id.currency)));
+        return Err(differs(
+            "budget",
+            dataset.cap.describe(dataset.currency),
+            id.cap.describe(id.currency),
+        ));
     }
     if id.schema_digest != dataset.schema.digest() {
-        return Err(differs("columns", "changed".to_owned(), "another schema".to_owned()));
+        return Err(differs(
+            "columns",
+            "changed".to_owned(),
+            "another schema".to_owned(),
+        ));
     }
     Ok(ledger)
 }
@@ -131,5 +162,8 @@ pub fn check_fingerprint(dataset: &Dataset, ledger: &Ledger, files: &Files) -> R
     if now == id.fingerprint {
         return Ok(());
     }
-    Err(Error::DataChanged { path: dataset.file.clone() }.into())
+    Err(Error::DataChanged {
+        path: dataset.file.clone(),
+    }
+    .into())
 }

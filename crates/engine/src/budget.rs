@@ -20,11 +20,20 @@ pub struct Payment {
 
 /// The payment of a release, or why the data set's currency does not allow it.
 pub fn payment(currency: Currency, release: &ReleaseSpec) -> Result<Payment, Refusal> {
-    let BudgetSpec { epsilon, delta, rho } = &release.budget;
+    let BudgetSpec {
+        epsilon,
+        delta,
+        rho,
+    } = &release.budget;
     let refuse = |message: &str, key: &str, fix: &str| {
-        Refusal::request(message).at_line(release.line).for_key(format!("release.{key}")).accepting(fix)
+        Refusal::request(message)
+            .at_line(release.line)
+            .for_key(format!("release.{key}"))
+            .accepting(fix)
     };
-    let delta_value = delta.as_ref().map_or(Rational::ZERO, |d| d.rational().clone());
+    let delta_value = delta
+        .as_ref()
+        .map_or(Rational::ZERO, |d| d.rational().clone());
     match currency {
         Currency::Pure => {
             if delta.is_some() {
@@ -35,7 +44,12 @@ pub fn payment(currency: Currency, release: &ReleaseSpec) -> Result<Payment, Ref
                 ));
             }
             let epsilon = need(epsilon.as_ref(), &refuse)?;
-            Ok(Payment { claim: Cost::pure(epsilon.clone()), epsilon, delta: Rational::ZERO, rho: None })
+            Ok(Payment {
+                claim: Cost::pure(epsilon.clone()),
+                epsilon,
+                delta: Rational::ZERO,
+                rho: None,
+            })
         }
         Currency::Approximate => {
             let epsilon = need(epsilon.as_ref(), &refuse)?;
@@ -46,13 +60,22 @@ pub fn payment(currency: Currency, release: &ReleaseSpec) -> Result<Payment, Ref
                 rho: None,
             })
         }
-        Currency::Concentrated => concentrated(epsilon.as_ref(), delta.is_some(), rho.as_ref(), &refuse),
+        Currency::Concentrated => {
+            concentrated(epsilon.as_ref(), delta.is_some(), rho.as_ref(), &refuse)
+        }
     }
 }
 
-fn need(epsilon: Option<&Epsilon>, refuse: &impl Fn(&str, &str, &str) -> Refusal) -> Result<Rational, Refusal> {
+fn need(
+    epsilon: Option<&Epsilon>,
+    refuse: &impl Fn(&str, &str, &str) -> Refusal,
+) -> Result<Rational, Refusal> {
     epsilon.map(|e| e.rational().clone()).ok_or_else(|| {
-        refuse("this data set's budget is counted in epsilon", "rho", "Write epsilon = \"0.5\" instead of rho.")
+        refuse(
+            "this data set's budget is counted in epsilon",
+            "rho",
+            "Write epsilon = \"0.5\" instead of rho.",
+        )
     })
 }
 
@@ -63,19 +86,37 @@ fn concentrated(
     refuse: &impl Fn(&str, &str, &str) -> Refusal,
 ) -> Result<Payment, Refusal> {
     if has_delta {
-        return Err(refuse("this data set's budget is counted in rho", "delta", "Remove delta and write rho = \"0.01\"."));
+        return Err(refuse(
+            "this data set's budget is counted in rho",
+            "delta",
+            "Remove delta and write rho = \"0.01\".",
+        ));
     }
     match (epsilon, rho) {
         (_, Some(rho)) => {
             let rho = rho.rational().clone();
             let epsilon = zcdp::epsilon_of_pure(&rho);
-            Ok(Payment { claim: Cost::pure(rho.clone()), epsilon, delta: Rational::ZERO, rho: Some(rho) })
+            Ok(Payment {
+                claim: Cost::pure(rho.clone()),
+                epsilon,
+                delta: Rational::ZERO,
+                rho: Some(rho),
+            })
         }
         (Some(epsilon), None) => {
             let epsilon = epsilon.rational().clone();
             let rho = &epsilon * &epsilon / Rational::from(2u8);
-            Ok(Payment { claim: Cost::pure(rho.clone()), epsilon, delta: Rational::ZERO, rho: Some(rho) })
+            Ok(Payment {
+                claim: Cost::pure(rho.clone()),
+                epsilon,
+                delta: Rational::ZERO,
+                rho: Some(rho),
+            })
         }
-        (None, None) => Err(refuse("the release has no privacy budget", "rho", "Write rho = \"0.01\".")),
+        (None, None) => Err(refuse(
+            "the release has no privacy budget",
+            "rho",
+            "Write rho = \"0.01\".",
+        )),
     }
 }

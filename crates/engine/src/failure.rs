@@ -68,7 +68,9 @@ impl From<reticent_ledger::LedgerError> for Failure {
     fn from(error: reticent_ledger::LedgerError) -> Self {
         use reticent_ledger::Kind;
         match error.kind() {
-            Kind::Refused | Kind::InProgress | Kind::Missing => Refusal::policy(error.to_string()).into(),
+            Kind::Refused | Kind::InProgress | Kind::Missing => {
+                Refusal::policy(error.to_string()).into()
+            }
             _ => Error::Ledger(error).into(),
         }
     }

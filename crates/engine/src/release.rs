@@ -12,7 +12,12 @@ use crate::resolve::{Resolved, SIZE_ID};
 pub const SOFTWARE: &str = concat!("reticent ", env!("CARGO_PKG_VERSION"));
 
 /// The content of `release.json`.
-pub fn document(resolved: &Resolved, releases: &[Release], sequence: u64, head: &[u8; 32]) -> Value {
+pub fn document(
+    resolved: &Resolved,
+    releases: &[Release],
+    sequence: u64,
+    head: &[u8; 32],
+) -> Value {
     let d = &resolved.dataset;
     let releases: Vec<Value> = resolved
         .entries
@@ -70,7 +75,10 @@ pub fn report(
                 crate::plan::SplitKey::Content => "content".to_owned(),
                 crate::plan::SplitKey::Column(c) => c.clone(),
             };
-            format!("{n}/{d} for testing, by a hash of {by} with salt “{}”", s.salt)
+            format!(
+                "{n}/{d} for testing, by a hash of {by} with salt “{}”",
+                s.salt
+            )
         }),
         filter: resolved.plan.filter.clone(),
         prices: resolved
@@ -80,14 +88,21 @@ pub fn report(
             .map(|(entry, known)| report::PriceRow {
                 id: entry.id.clone(),
                 asked: (entry.id == SIZE_ID).then(|| "number of rows, for planning".to_owned()),
-                part: Some(entry.part.as_ref().map_or_else(|| "all".to_owned(), |p| p.names().1)),
+                part: Some(
+                    entry
+                        .part
+                        .as_ref()
+                        .map_or_else(|| "all".to_owned(), |p| p.names().1),
+                ),
                 debited: Some(cost(&entry.payment.claim, currency)),
                 spent: None,
                 left: None,
                 stored: known.is_some(),
             })
             .collect(),
-        total: total.under(resolved.dataset.neighbours).map(|c| cost(c, currency)),
+        total: total
+            .under(resolved.dataset.neighbours)
+            .map(|c| cost(c, currency)),
         budget: Some(report::Budget {
             cap: cost(cap, currency),
             before: cost(&spent.0, currency),
@@ -100,5 +115,9 @@ pub fn report(
 
 fn cost(cost: &Cost, currency: Currency) -> report::Cost {
     let mut fields = cost.to_json(currency);
-    report::Cost { epsilon: fields.remove("epsilon"), delta: fields.remove("delta"), rho: fields.remove("rho") }
+    report::Cost {
+        epsilon: fields.remove("epsilon"),
+        delta: fields.remove("delta"),
+        rho: fields.remove("rho"),
+    }
 }

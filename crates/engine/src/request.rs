@@ -10,12 +10,22 @@ use crate::plan::{Plan, ReleaseSpec, SplitSpec};
 /// SHA-256 of the canonical JSON of (data set id, data_version, relation, unit, split, where, the release
 /// with defaults resolved, request ids of released inputs). Comments, key order, the release's own id and
 /// the analyst do not enter.
-pub fn request_id(dataset: &Dataset, plan: &Plan, release: &ReleaseSpec, inputs: &[RequestId]) -> RequestId {
+pub fn request_id(
+    dataset: &Dataset,
+    plan: &Plan,
+    release: &ReleaseSpec,
+    inputs: &[RequestId],
+) -> RequestId {
     identify(dataset, plan, release.canonical(), inputs)
 }
 
 /// The request id of a release the plan does not spell out.
-pub(crate) fn identify(dataset: &Dataset, plan: &Plan, release: Value, inputs: &[RequestId]) -> RequestId {
+pub(crate) fn identify(
+    dataset: &Dataset,
+    plan: &Plan,
+    release: Value,
+    inputs: &[RequestId],
+) -> RequestId {
     let canonical = json!({
         "dataset": dataset.id,
         "data_version": dataset.data_version,

@@ -79,7 +79,10 @@ impl Resolved {
         let filter = match &plan.filter {
             None => None,
             Some(text) => Some(formula::condition(text, &dataset.schema).map_err(|e| {
-                Refusal::request(e.to_string()).in_file(&plan.file).at_line(plan.filter_line).for_key("where")
+                Refusal::request(e.to_string())
+                    .in_file(&plan.file)
+                    .at_line(plan.filter_line)
+                    .for_key("where")
             })?),
         };
         let split = split(&dataset, &plan)?;
@@ -102,7 +105,10 @@ impl Resolved {
                 match input {
                     ModelRef::Release(id) => {
                         let at = *positions.get(id.as_str()).ok_or_else(|| {
-                            place(Refusal::request(format!("there is no earlier release {id}")).for_key("model"))
+                            place(
+                                Refusal::request(format!("there is no earlier release {id}"))
+                                    .for_key("model"),
+                            )
                         })?;
                         wave = wave.max(entries[at].wave + 1);
                         inputs.push(entries[at].request);
@@ -128,7 +134,12 @@ impl Resolved {
                 model,
             });
         }
-        Ok(Self { filter, entries, dataset, plan })
+        Ok(Self {
+            filter,
+            entries,
+            dataset,
+            plan,
+        })
     }
 
     /// What the door is asked to reserve, in order.
@@ -139,7 +150,11 @@ impl Resolved {
                 request: e.request,
                 claim: e.payment.claim.clone(),
                 part: e.part.clone(),
-                label: e.spec.as_ref().map_or("count", |s| s.kind.name()).to_owned(),
+                label: e
+                    .spec
+                    .as_ref()
+                    .map_or("count", |s| s.kind.name())
+                    .to_owned(),
             })
             .collect()
     }
@@ -159,7 +174,12 @@ impl Resolved {
 pub fn door_unit(dataset: &Dataset) -> DoorUnit {
     match &dataset.unit {
         Unit::Row => DoorUnit::Row,
-        Unit::Column { column, max_rows, .. } => DoorUnit::Column { column: *column, max_rows: *max_rows },
+        Unit::Column {
+            column, max_rows, ..
+        } => DoorUnit::Column {
+            column: *column,
+            max_rows: *max_rows,
+        },
     }
 }
 
@@ -172,12 +192,17 @@ fn public_rows(dataset: &Dataset) -> Option<u64> {
 
 /// Whether the rules of a kind use the number of rows.
 fn needs_size(release: &ReleaseSpec) -> bool {
-    matches!(release.kind.name(), "mean" | "logistic" | "linear" | "roc" | "residuals" | "binned_residuals")
+    matches!(
+        release.kind.name(),
+        "mean" | "logistic" | "linear" | "roc" | "residuals" | "binned_residuals"
+    )
 }
 
 /// The implicit count: 2 % of the plan's total.
 fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
-    let total = payments.iter().fold(Rational::ZERO, |s, p| s + &p.claim.amount);
+    let total = payments
+        .iter()
+        .fold(Rational::ZERO, |s, p| s + &p.claim.amount);
     let amount = total * Rational::from(2u8) / Rational::from(100u8);
     let (epsilon, rho) = match dataset.currency {
         Currency::Concentrated => (zcdp::epsilon_of_pure(&amount), Some(amount.clone())),
@@ -188,7 +213,12 @@ fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
         id: SIZE_ID.to_owned(),
         spec: None,
         request: identify(dataset, plan, release, &[]),
-        payment: Payment { claim: Cost::pure(amount), epsilon, delta: Rational::ZERO, rho },
+        payment: Payment {
+            claim: Cost::pure(amount),
+            epsilon,
+            delta: Rational::ZERO,
+            rho,
+        },
         part: None,
         fraction: 1.0,
         wave: 0,
@@ -197,45 +227,71 @@ fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
 }
 
 fn split(dataset: &Dataset, plan: &Plan) -> Result<Option<Split>, Refusal> {
-    let Some(spec) = &plan.split else { return Ok(None) };
+    let Some(spec) = &plan.split else {
+        return Ok(None);
+    };
     let by = match &spec.by {
         SplitKey::Content => SplitBy::Content,
-        SplitKey::Column(name) => SplitBy::Column(dataset.schema.position(name).ok_or_else(|| {
-            Refusal::request(format!("there is no column {name}"))
-                .in_file(&plan.file)
-                .at_line(spec.line)
-                .for_key("split.by")
-        })?),
+        SplitKey::Column(name) => {
+            SplitBy::Column(dataset.schema.position(name).ok_or_else(|| {
+                Refusal::request(format!("there is no column {name}"))
+                    .in_file(&plan.file)
+                    .at_line(spec.line)
+                    .for_key("split.by")
+            })?)
+        }
     };
     let (numerator, denominator) = spec.test;
     let parts = vec![
-        ("train".to_owned(), denominator.saturating_sub(numerator), denominator),
+        (
+            "train".to_owned(),
+            denominator.saturating_sub(numerator),
+            denominator,
+        ),
         ("test".to_owned(), numerator, denominator),
     ];
-    Ok(Some(Split { by, salt: spec.salt.clone(), parts }))
+    Ok(Some(Split {
+        by,
+        salt: spec.salt.clone(),
+        parts,
+    }))
 }
 
 fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f64), Refusal> {
     match (&release.part, split) {
         (None, _) => Ok((None, 1.0)),
         (Some(name), Some(split)) => {
-            let index = split.parts.iter().position(|p| p.0 == *name).ok_or_else(|| {
-                Refusal::request(format!("there is no part {name}")).at_line(release.line).for_key("release.part")
-            })?;
+            let index = split
+                .parts
+                .iter()
+                .position(|p| p.0 == *name)
+                .ok_or_else(|| {
+                    Refusal::request(format!("there is no part {name}"))
+                        .at_line(release.line)
+                        .for_key("release.part")
+                })?;
             let (_, n, d) = split.parts[index];
-            Ok((Some(Part { split: split.clone(), index }), f64::from(n) / f64::from(d)))
+            Ok((
+                Some(Part {
+                    split: split.clone(),
+                    index,
+                }),
+                f64::from(n) / f64::from(d),
+            ))
         }
-        (Some(_), None) => {
-            Err(Refusal::request("the plan has no split").at_line(release.line).for_key("release.part"))
-        }
+        (Some(_), None) => Err(Refusal::request("the plan has no split")
+            .at_line(release.line)
+            .for_key("release.part")),
     }
 }
 
 /// Reads a model from a `release.json`: a released one, or coefficients declared public.
 fn from_file(path: &Path, id: &str) -> Result<(Model, RequestId), Refusal> {
     let refuse = |what: String| Refusal::request(what).for_key("model").in_file(path);
-    let text = std::fs::read_to_string(path).map_err(|e| refuse(format!("the model file cannot be read: {e}")))?;
-    let document: Value = serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| refuse(format!("the model file cannot be read: {e}")))?;
+    let document: Value =
+        serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;
     let releases = document.get("releases").and_then(Value::as_array);
     let release = releases
         .into_iter()

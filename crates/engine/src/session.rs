@@ -88,19 +88,37 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
         .map(|entry| {
             Ok(PriceLine {
                 id: entry.id.clone(),
-                kind: entry.spec.as_ref().map_or("count", |s| s.kind.name()).to_owned(),
-                part: entry.part.as_ref().map_or_else(|| "all".to_owned(), |p| p.names().1),
+                kind: entry
+                    .spec
+                    .as_ref()
+                    .map_or("count", |s| s.kind.name())
+                    .to_owned(),
+                part: entry
+                    .part
+                    .as_ref()
+                    .map_or_else(|| "all".to_owned(), |p| p.names().1),
                 price: claim(&resolved, entry),
                 accuracy: methods::accuracy(&resolved, entry, rows),
             })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
     let (currency, relation) = (resolved.dataset.currency, resolved.dataset.neighbours);
-    Ok(PriceTable { currency, relation, total: total(&resolved), lines, remaining, rows })
+    Ok(PriceTable {
+        currency,
+        relation,
+        total: total(&resolved),
+        lines,
+        remaining,
+        rows,
+    })
 }
 
 fn claim(resolved: &Resolved, entry: &Entry) -> Price {
-    claim_price(&entry.payment.claim, resolved.dataset.neighbours, resolved.dataset.currency)
+    claim_price(
+        &entry.payment.claim,
+        resolved.dataset.neighbours,
+        resolved.dataset.currency,
+    )
 }
 
 /// The whole plan: releases on all rows add up, disjoint parts compose in parallel.
@@ -113,7 +131,10 @@ pub fn total(resolved: &Resolved) -> Price {
             .map(|e| claim(resolved, e))
             .collect()
     };
-    let parts: Vec<Price> = ["train", "test"].into_iter().map(|p| sequential(&on(Some(p)))).collect();
+    let parts: Vec<Price> = ["train", "test"]
+        .into_iter()
+        .map(|p| sequential(&on(Some(p))))
+        .collect();
     sequential(&[sequential(&on(None)), parallel(&parts)])
 }
 
@@ -121,16 +142,28 @@ pub fn total(resolved: &Resolved) -> Price {
 /// before anything is paid.
 fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Failure> {
     for (at, entry) in resolved.entries.iter().enumerate() {
-        if let Some(twin) = resolved.entries.iter().take(at).find(|e| e.request == entry.request) {
+        if let Some(twin) = resolved
+            .entries
+            .iter()
+            .take(at)
+            .find(|e| e.request == entry.request)
+        {
             return Err(place(resolved, entry, Refusal::request(format!("asks for the same thing as release {}", twin.id))
                 .accepting("Remove it, or write repeat = 1 for a second, independent draw (which is paid)."))
             .into());
         }
-        let model = entry.model.as_ref().map(|m| placeholder(resolved, m)).transpose().map_err(|e| place(resolved, entry, e))?;
+        let model = entry
+            .model
+            .as_ref()
+            .map(|m| placeholder(resolved, m))
+            .transpose()
+            .map_err(|e| place(resolved, entry, e))?;
         let (program, mechanism) = build(resolved, entry, rows.map(to_f64), model.as_ref())?;
         let context = context(resolved, &program);
         let refuse = |what: String| place(resolved, entry, Refusal::request(what));
-        program.bounds(&resolved.dataset.schema).map_err(|e| refuse(e.to_string()))?;
+        program
+            .bounds(&resolved.dataset.schema)
+            .map_err(|e| refuse(e.to_string()))?;
         let price = mechanism
             .event(&context)
             .and_then(|e| e.price(context.currency))
@@ -190,14 +223,28 @@ fn build(
     rows: Option<f64>,
     model: Option<&Model>,
 ) -> Result<(RowProgram, Box<dyn reticent_mechanisms::Mechanism>), Failure> {
-    let frame = RowProgram { terms: Vec::new(), filter: resolved.filter.clone(), part: entry.part.clone() };
+    let frame = RowProgram {
+        terms: Vec::new(),
+        filter: resolved.filter.clone(),
+        part: entry.part.clone(),
+    };
     let context = context(resolved, &frame);
     let rows = rows.map(|n| (n * entry.fraction).max(1.0));
-    let prepared = methods::prepare(resolved, entry, &context, rows, model).map_err(|e| place(resolved, entry, e))?;
-    Ok((RowProgram { terms: prepared.terms, ..frame }, prepared.mechanism))
+    let prepared = methods::prepare(resolved, entry, &context, rows, model)
+        .map_err(|e| place(resolved, entry, e))?;
+    Ok((
+        RowProgram {
+            terms: prepared.terms,
+            ..frame
+        },
+        prepared.mechanism,
+    ))
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a public row count, for planning only")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a public row count, for planning only"
+)]
 fn to_f64(n: u64) -> f64 {
     n as f64
 }
@@ -229,8 +276,16 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
         let files = books::files(&resolved.dataset)?;
         progress("checking that the data are the registered ones");
         books::check_fingerprint(&resolved.dataset, &ledger, &files)?;
-        let mut door = Private::new(Box::new(files), resolved.unit(), resolved.dataset.rows, ledger)?;
-        let analyst = options.analyst.clone().unwrap_or_else(operating_system_user);
+        let mut door = Private::new(
+            Box::new(files),
+            resolved.unit(),
+            resolved.dataset.rows,
+            ledger,
+        )?;
+        let analyst = options
+            .analyst
+            .clone()
+            .unwrap_or_else(operating_system_user);
         progress("paying");
         let slots = door.reserve(&analyst, &wanted)?;
         let releases = fulfil(&resolved, &mut door, slots, progress)?;
@@ -239,13 +294,21 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
     };
     let release = crate::release::document(&resolved, &releases, after.sequence, &after.head);
     let relation = resolved.dataset.neighbours;
-    let spent = |s: &reticent_ledger::Status| s.spent.under(relation).cloned().unwrap_or_else(Cost::zero);
+    let spent =
+        |s: &reticent_ledger::Status| s.spent.under(relation).cloned().unwrap_or_else(Cost::zero);
     let spent = (spent(&before), spent(&after));
     progress("writing the report");
     let page = crate::release::report(&resolved, &release, &known, &spent, &after.cap);
     write(&out, "release.json", &crate::release::text(&release))?;
     write(&out, "report.html", &page)?;
-    Ok(Ran { release, out, spent, cap: after.cap, currency: after.currency, stored })
+    Ok(Ran {
+        release,
+        out,
+        spent,
+        cap: after.cap,
+        currency: after.currency,
+        stored,
+    })
 }
 
 /// Makes the paid releases wave by wave; one fused scan per wave.
@@ -271,27 +334,46 @@ fn fulfil(
     }
     let waves = resolved.entries.iter().map(|e| e.wave).max().unwrap_or(0);
     for wave in 0..=waves {
-        let rows = resolved.public_rows().map(to_f64).or_else(|| released_size(resolved, &done));
+        let rows = resolved
+            .public_rows()
+            .map(to_f64)
+            .or_else(|| released_size(resolved, &done));
         let mut tasks = Vec::new();
         let mut places = Vec::new();
-        for (at, entry) in resolved.entries.iter().enumerate().filter(|(_, e)| e.wave == wave) {
-            let Some(ticket) = open[at].take() else { continue };
+        for (at, entry) in resolved
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.wave == wave)
+        {
+            let Some(ticket) = open[at].take() else {
+                continue;
+            };
             let model = match &entry.model {
                 None => None,
                 Some(Input::File(model)) => Some(model.clone()),
                 Some(Input::Entry(of)) => {
                     let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
-                    Some(Model::read(value).map_err(|e| Error::Release(format!("release {}: {e}", resolved.entries[*of].id)))?)
+                    Some(Model::read(value).map_err(|e| {
+                        Error::Release(format!("release {}: {e}", resolved.entries[*of].id))
+                    })?)
                 }
             };
             let (program, mechanism) = build(resolved, entry, rows, model.as_ref())?;
-            tasks.push(Task { ticket, program, mechanism });
+            tasks.push(Task {
+                ticket,
+                program,
+                mechanism,
+            });
             places.push(at);
         }
         if tasks.is_empty() {
             continue;
         }
-        let names: Vec<&str> = places.iter().map(|&at| resolved.entries[at].id.as_str()).collect();
+        let names: Vec<&str> = places
+            .iter()
+            .map(|&at| resolved.entries[at].id.as_str())
+            .collect();
         progress(&format!("reading the data for {}", names.join(", ")));
         for (at, release) in places.into_iter().zip(door.fulfil(tasks)?) {
             done[at] = Some(release);
@@ -316,13 +398,24 @@ fn operating_system_user() -> String {
 }
 
 fn default_out(plan: &Path) -> PathBuf {
-    let stem = plan.file_stem().map_or_else(|| "plan".into(), std::ffi::OsStr::to_os_string);
-    plan.parent().unwrap_or(Path::new("")).join("out").join(stem)
+    let stem = plan
+        .file_stem()
+        .map_or_else(|| "plan".into(), std::ffi::OsStr::to_os_string);
+    plan.parent()
+        .unwrap_or(Path::new(""))
+        .join("out")
+        .join(stem)
 }
 
 /// Creates the output folder and checks that it can be written to, before anything is paid.
 fn writable(out: &Path) -> Result<(), Failure> {
-    let fail = |what| move |source| Error::File { path: out.to_owned(), what, source };
+    let fail = |what| {
+        move |source| Error::File {
+            path: out.to_owned(),
+            what,
+            source,
+        }
+    };
     std::fs::create_dir_all(out).map_err(fail("the output folder cannot be made"))?;
     let probe = out.join(".reticent-probe");
     std::fs::write(&probe, b"").map_err(fail("the output folder cannot be written to"))?;

@@ -15,24 +15,63 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ledger", &["accounting"]),
     ("mechanisms", &["accounting", "noise", "ledger"]),
     ("statistics", &["accounting", "noise", "mechanisms"]),
-    ("engine", &["accounting", "noise", "ledger", "mechanisms", "statistics"]),
+    (
+        "engine",
+        &["accounting", "noise", "ledger", "mechanisms", "statistics"],
+    ),
     ("cli", &["engine", "audit"]),
-    ("audit", &["accounting", "noise", "ledger", "mechanisms", "statistics", "engine"]),
-    ("papers", &["accounting", "noise", "ledger", "mechanisms", "statistics", "engine", "audit"]),
+    (
+        "audit",
+        &[
+            "accounting",
+            "noise",
+            "ledger",
+            "mechanisms",
+            "statistics",
+            "engine",
+        ],
+    ),
+    (
+        "papers",
+        &[
+            "accounting",
+            "noise",
+            "ledger",
+            "mechanisms",
+            "statistics",
+            "engine",
+            "audit",
+        ],
+    ),
 ];
 
 #[test]
 fn dependencies_run_one_way() {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
         .current_dir(root())
         .output()
         .expect("cargo runs");
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
     let mut seen = BTreeSet::new();
     for package in metadata["packages"].as_array().expect("packages") {
-        let name = package["name"].as_str().unwrap().strip_prefix("reticent-").expect("our packages carry the prefix");
-        let allowed = ALLOWED.iter().find(|a| a.0 == name).unwrap_or_else(|| panic!("{name} is not in ARCHITECTURE.md")).1;
+        let name = package["name"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("reticent-")
+            .expect("our packages carry the prefix");
+        let allowed = ALLOWED
+            .iter()
+            .find(|a| a.0 == name)
+            .unwrap_or_else(|| panic!("{name} is not in ARCHITECTURE.md"))
+            .1;
         seen.insert(name.to_owned());
         for dependency in package["dependencies"].as_array().unwrap() {
             let on = dependency["name"].as_str().unwrap();
@@ -50,7 +89,10 @@ fn dependencies_run_one_way() {
 fn code_lines(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap();
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-    code.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("//")).count()
+    code.lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with("//"))
+        .count()
 }
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -58,14 +100,21 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             rust_files(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") && path.file_name().is_some_and(|n| n != "tests.rs") {
+        } else if path.extension().is_some_and(|e| e == "rs")
+            && path.file_name().is_some_and(|n| n != "tests.rs")
+        {
             found.push(path);
         }
     }
 }
 
-const TRUSTED: &[&str] =
-    &["crates/noise/src", "crates/accounting/src", "crates/ledger/src", "crates/mechanisms/src", "crates/engine/src/scan"];
+const TRUSTED: &[&str] = &[
+    "crates/noise/src",
+    "crates/accounting/src",
+    "crates/ledger/src",
+    "crates/mechanisms/src",
+    "crates/engine/src/scan",
+];
 
 #[test]
 fn the_trusted_half_stays_small() {
@@ -79,7 +128,10 @@ fn the_trusted_half_stays_small() {
         total += lines;
     }
     println!("{table}total: {total}");
-    assert!(total <= 5000, "the trusted half has {total} code lines:\n{table}");
+    assert!(
+        total <= 5000,
+        "the trusted half has {total} code lines:\n{table}"
+    );
 }
 
 #[test]
@@ -89,13 +141,25 @@ fn only_the_door_draws_from_the_operating_system() {
         rust_files(&root().join(folder), &mut files);
         for file in files {
             let name = file.to_string_lossy().into_owned();
-            if !name.contains("/src/") || name.contains("crates/noise/") || name.ends_with("mechanisms/src/door.rs") {
+            if !name.contains("/src/")
+                || name.contains("crates/noise/")
+                || name.ends_with("mechanisms/src/door.rs")
+            {
                 continue;
             }
             let text = std::fs::read_to_string(&file).unwrap();
             let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-            assert!(!code.contains("Draws::from_os"), "{name} makes its own Draws");
-            for generator in ["thread_rng", "rand::rng", "StdRng", "SmallRng", "rand_distr"] {
+            assert!(
+                !code.contains("Draws::from_os"),
+                "{name} makes its own Draws"
+            );
+            for generator in [
+                "thread_rng",
+                "rand::rng",
+                "StdRng",
+                "SmallRng",
+                "rand_distr",
+            ] {
                 assert!(!code.contains(generator), "{name} uses {generator}");
             }
         }

@@ -38,7 +38,11 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Asserts an exit code, showing what was printed.
     pub(crate) fn code(self, expected: i32) -> Self {
-        assert_eq!(self.code, expected, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        assert_eq!(
+            self.code, expected,
+            "stdout:\n{}\nstderr:\n{}",
+            self.out, self.err
+        );
         assert!(!self.err.contains("panicked"), "a panic: {}", self.err);
         self
     }
@@ -46,14 +50,24 @@ impl Outcome {
     /// Asserts that the message names all of these.
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
-            assert!(self.err.contains(word) || self.out.contains(word), "{word:?} is missing in:\n{}\n{}", self.out, self.err);
+            assert!(
+                self.err.contains(word) || self.out.contains(word),
+                "{word:?} is missing in:\n{}\n{}",
+                self.out,
+                self.err
+            );
         }
         self
     }
 }
 
 pub(crate) fn reticent_in(folder: &Path, arguments: &[&str]) -> Outcome {
-    let output = Command::cargo_bin("reticent").expect("the binary").current_dir(folder).args(arguments).output().expect("it runs");
+    let output = Command::cargo_bin("reticent")
+        .expect("the binary")
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("it runs");
     Outcome {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),

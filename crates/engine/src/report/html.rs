@@ -33,10 +33,20 @@ pub(super) enum Set {
 pub(super) type Cell = String;
 
 /// A table in a frame that scrolls sideways on narrow screens. The first cell of each row is its header.
-pub(super) fn table(class: &str, head: &[(&str, Set)], rows: &[Vec<Cell>], foot: Option<&[Cell]>) -> String {
+pub(super) fn table(
+    class: &str,
+    head: &[(&str, Set)],
+    rows: &[Vec<Cell>],
+    foot: Option<&[Cell]>,
+) -> String {
     let mut out = format!(r#"<div class="scroll"><table class="{class}"><thead><tr>"#);
     for (name, set) in head {
-        let _ = write!(out, r#"<th scope="col"{}>{}</th>"#, align(*set), escape(name));
+        let _ = write!(
+            out,
+            r#"<th scope="col"{}>{}</th>"#,
+            align(*set),
+            escape(name)
+        );
     }
     out.push_str("</tr></thead><tbody>");
     for row in rows {
@@ -73,7 +83,10 @@ fn align(set: Set) -> &'static str {
 
 /// A part that is folded away until asked for (and printed open).
 pub(super) fn details(summary: &str, body: &str) -> String {
-    format!("<details><summary>{}</summary>{body}</details>", escape(summary))
+    format!(
+        "<details><summary>{}</summary>{body}</details>",
+        escape(summary)
+    )
 }
 
 /// The legend of a chart: a small drawing of each mark and its words.

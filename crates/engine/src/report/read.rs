@@ -34,15 +34,23 @@ pub(super) fn plain(v: &Value) -> Option<String> {
 
 /// The array under `key`, empty when there is none.
 pub(super) fn list<'a>(v: &'a Value, key: &str) -> &'a [Value] {
-    v.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    v.get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The numbers of the array under `key`, `NaN` where an entry is not a number (so that positions still match).
 pub(super) fn nums(v: &Value, key: &str) -> Vec<f64> {
-    list(v, key).iter().map(|x| number(x).unwrap_or(f64::NAN)).collect()
+    list(v, key)
+        .iter()
+        .map(|x| number(x).unwrap_or(f64::NAN))
+        .collect()
 }
 
 /// Pairs of numbers under two keys of the objects of an array; incomplete ones are left out.
 pub(super) fn pairs(items: &[Value], a: &str, b: &str) -> Vec<(f64, f64)> {
-    items.iter().filter_map(|o| Some((num(o, a)?, num(o, b)?))).collect()
+    items
+        .iter()
+        .filter_map(|o| Some((num(o, a)?, num(o, b)?)))
+        .collect()
 }

@@ -33,12 +33,21 @@ fn phi(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
     let tail = (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt()
         * t
-        * (0.319_381_530 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+        * (0.319_381_530
+            + t * (-0.356_563_782
+                + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
     if x >= 0.0 { 1.0 - tail } else { tail }
 }
 
 /// One entry of `releases`.
-pub(crate) fn release(id: &str, kind: &str, epsilon: &str, replace: &str, value: &Value, flags: &[&str]) -> Value {
+pub(crate) fn release(
+    id: &str,
+    kind: &str,
+    epsilon: &str,
+    replace: &str,
+    value: &Value,
+    flags: &[&str],
+) -> Value {
     json!({
         "id": id, "kind": kind, "value": value,
         "receipt": {
@@ -85,30 +94,50 @@ fn income_model() -> Value {
 fn roc(rng: &mut Rng) -> Value {
     const M: usize = 32;
     let (positives, negatives, scale, c) = (3900.0, 12400.0, 1.0 / 0.45, 3.78);
-    let (mut vertices, mut band) = (vec![json!({"threshold": 1.0, "fpr": 0.0, "tpr": 0.0})], Vec::new());
+    let (mut vertices, mut band) = (
+        vec![json!({"threshold": 1.0, "fpr": 0.0, "tpr": 0.0})],
+        Vec::new(),
+    );
     let (mut tp, mut fp): (f64, f64) = (0.0, 0.0);
     let (mut true_tp, mut true_fp) = (0.0, 0.0);
     let mut previous = [0.0_f64; 4];
     for k in 1..=M {
         let cut = 4.6 - 7.4 * f64::from(u32::try_from(k).unwrap()) / 32.0;
-        let (t, f) = if k == M { (1.0, 1.0) } else { (1.0 - phi(cut - 1.75), 1.0 - phi(cut)) };
+        let (t, f) = if k == M {
+            (1.0, 1.0)
+        } else {
+            (1.0 - phi(cut - 1.75), 1.0 - phi(cut))
+        };
         tp += ((t - true_tp) * positives).round() + rng.noise(scale);
         fp += ((f - true_fp) * negatives).round() + rng.noise(scale);
         (true_tp, true_fp) = (t, f);
-        let (tpr, fpr) = ((tp / positives).clamp(0.0, 1.0), (fp / negatives).clamp(0.0, 1.0));
+        let (tpr, fpr) = (
+            (tp / positives).clamp(0.0, 1.0),
+            (fp / negatives).clamp(0.0, 1.0),
+        );
         let (tpr, fpr) = if k == M { (1.0, 1.0) } else { (tpr, fpr) };
         let kf = f64::from(u32::try_from(k).unwrap());
-        let half =
-            |x: f64, n: f64| c * scale * 2.0_f64.sqrt() * ((1.0 - x).powi(2) * kf + x * x * (32.0 - kf)).sqrt() / n;
+        let half = |x: f64, n: f64| {
+            c * scale * 2.0_f64.sqrt() * ((1.0 - x).powi(2) * kf + x * x * (32.0 - kf)).sqrt() / n
+        };
         let now = [
             (fpr - half(fpr, negatives)).max(0.0),
-            if k == M { 1.0 } else { (fpr + half(fpr, negatives)).min(1.0) },
+            if k == M {
+                1.0
+            } else {
+                (fpr + half(fpr, negatives)).min(1.0)
+            },
             (tpr - half(tpr, positives)).max(0.0),
-            if k == M { 1.0 } else { (tpr + half(tpr, positives)).min(1.0) },
+            if k == M {
+                1.0
+            } else {
+                (tpr + half(tpr, positives)).min(1.0)
+            },
         ];
         band.push(json!({"fpr_low": previous[0], "fpr_high": now[1], "tpr_low": previous[2], "tpr_high": now[3]}));
         previous = now;
-        vertices.push(json!({"threshold": 1.0 / (1.0 + (-(cut - 1.9)).exp()), "fpr": fpr, "tpr": tpr}));
+        vertices
+            .push(json!({"threshold": 1.0 / (1.0 + (-(cut - 1.9)).exp()), "fpr": fpr, "tpr": tpr}));
     }
     json!({
         "model": "income", "positive": ">50K", "vertices": vertices, "curve": [], "interpolation": "lines",
@@ -151,11 +180,13 @@ fn residuals(rng: &mut Rng) -> Value {
     let (x0, x1, y0, y1) = (-14000.0, 74000.0, -60000.0, 150_000.0);
     let mut cells = vec![0.0_f64; M * M];
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let place = |v: f64, a: f64, b: f64| (((v - a) / (b - a) * 18.0).floor().clamp(0.0, 17.0)) as usize;
+    let place =
+        |v: f64, a: f64, b: f64| (((v - a) / (b - a) * 18.0).floor().clamp(0.0, 17.0)) as usize;
     for _ in 0..3400 {
         let x: f64 = (24000.0 + 15000.0 * rng.normal()).clamp(x0, x1);
         let spread = 6000.0 + 0.5 * (x - x0);
-        let y = (spread * (rng.normal() + 0.35 * (rng.normal().powi(2) - 1.0))).clamp((-x).max(y0), y1);
+        let y =
+            (spread * (rng.normal() + 0.35 * (rng.normal().powi(2) - 1.0))).clamp((-x).max(y0), y1);
         cells[place(x, x0, x1) * M + place(y, y0, y1)] += 1.0;
     }
     let (mut points, mut columns) = (Vec::new(), Vec::new());
@@ -168,7 +199,10 @@ fn residuals(rng: &mut Rng) -> Value {
             let mut left = if c < 1.25 { 0.0 } else { c };
             while left >= 1.0 {
                 left -= 1.0;
-                let (fi, fj) = (f64::from(u32::try_from(i).unwrap()), f64::from(u32::try_from(j).unwrap()));
+                let (fi, fj) = (
+                    f64::from(u32::try_from(i).unwrap()),
+                    f64::from(u32::try_from(j).unwrap()),
+                );
                 let y = at(fj + rng.uniform(), y0, y1).round();
                 points.push(json!([at(fi + rng.uniform(), x0, x1).round(), y]));
                 ys.push(y);
@@ -178,7 +212,8 @@ fn residuals(rng: &mut Rng) -> Value {
             ys.sort_by(f64::total_cmp);
             let n = ys.len();
             let x = at(f64::from(u32::try_from(i).unwrap()) + 0.5, x0, x1);
-            columns.push(json!({"x": x, "q10": ys[n / 10], "q50": ys[n / 2], "q90": ys[n * 9 / 10]}));
+            columns
+                .push(json!({"x": x, "q10": ys[n / 10], "q50": ys[n / 2], "q90": ys[n * 9 / 10]}));
         }
     }
     json!({"model": "pay", "x": "fitted", "y": "residual", "box": {"x_low": x0, "x_high": x1, "y_low": y0, "y_high": y1}, "side": M,
@@ -191,19 +226,56 @@ pub(crate) fn releases() -> Vec<Value> {
     let ages: Vec<f64> = (0..20)
         .map(|i| {
             let a = 17.0 + 3.65 * f64::from(i);
-            (5600.0 * (-(a - 34.0).powi(2) / (if a < 34.0 { 300.0 } else { 620.0 })).exp()).round() + rng.noise(4.0)
+            (5600.0 * (-(a - 34.0).powi(2) / (if a < 34.0 { 300.0 } else { 620.0 })).exp()).round()
+                + rng.noise(4.0)
                 - 4.0
         })
         .collect();
     let edges: Vec<f64> = (0..=20).map(|i| 17.0 + 3.65 * f64::from(i)).collect();
-    let education = ["<HS", "HS-grad", "Some-college", "Associate (academic)", "Bachelors", "Masters", "Doctorate"];
+    let education = [
+        "<HS",
+        "HS-grad",
+        "Some-college",
+        "Associate (academic)",
+        "Bachelors",
+        "Masters",
+        "Doctorate",
+    ];
     vec![
-        release("people", "count", "0.05", "0.1", &json!({"count": 48861, "error_95": 60.0}), &[]),
-        release("income", "logistic", "0.5", "1", &income_model(), &["row_clip"]),
+        release(
+            "people",
+            "count",
+            "0.05",
+            "0.1",
+            &json!({"count": 48861, "error_95": 60.0}),
+            &[],
+        ),
+        release(
+            "income",
+            "logistic",
+            "0.5",
+            "1",
+            &income_model(),
+            &["row_clip"],
+        ),
         release("roc", "roc", "0.5", "1", &roc(&mut rng), &[]),
-        release("fit-check", "binned_residuals", "0.5", "1", &binned(&mut rng), &[]),
+        release(
+            "fit-check",
+            "binned_residuals",
+            "0.5",
+            "1",
+            &binned(&mut rng),
+            &[],
+        ),
         release("pay", "linear", "0.5", "0.7072", &income_linear(), &[]),
-        release("pay-residuals", "residuals", "1", "1.8", &residuals(&mut rng), &[]),
+        release(
+            "pay-residuals",
+            "residuals",
+            "1",
+            "1.8",
+            &residuals(&mut rng),
+            &[],
+        ),
         release(
             "ages",
             "histogram",

@@ -20,7 +20,10 @@ impl Axis {
     /// An axis that holds all finite `values` and ends on ticks.
     pub(super) fn around(values: impl IntoIterator<Item = f64>, target: f64) -> Axis {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for v in values.into_iter().filter(|v| v.is_finite() && v.abs() < 1e300) {
+        for v in values
+            .into_iter()
+            .filter(|v| v.is_finite() && v.abs() < 1e300)
+        {
             low = low.min(v);
             high = high.max(v);
         }
@@ -32,13 +35,25 @@ impl Axis {
             (low, high) = (low - pad, high + pad);
         }
         let step = round_step((high - low) / target);
-        Axis { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
+        Axis {
+            low: (low / step).floor() * step,
+            high: (high / step).ceil() * step,
+            step,
+        }
     }
 
     /// An axis with exactly these ends (a released box, the unit interval); around ten per cent if they coincide.
     pub(super) fn exact(low: f64, high: f64, target: f64) -> Axis {
-        if low.is_finite() && high.is_finite() && high - low > 1e-9 * low.abs().max(high.abs()) && high - low < 1e300 {
-            Axis { low, high, step: round_step((high - low) / target) }
+        if low.is_finite()
+            && high.is_finite()
+            && high - low > 1e-9 * low.abs().max(high.abs())
+            && high - low < 1e300
+        {
+            Axis {
+                low,
+                high,
+                step: round_step((high - low) / target),
+            }
         } else {
             Axis::around([low, high], target)
         }
@@ -89,7 +104,11 @@ fn round_step(x: f64) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powi(words::exponent(x).clamp(-300, 300));
-    [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= x * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+    [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|s| *s >= x * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
 }
 
 /// Which grid lines and labels an axis gets.
@@ -118,7 +137,17 @@ pub(super) struct Plot {
 impl Plot {
     /// A chart with the usual margins, `height` units tall.
     pub(super) fn new(xs: Axis, ys: Axis, height: f64) -> Plot {
-        Plot { width: 460.0, height, left: 54.0, right: 12.0, top: 30.0, bottom: 44.0, xs, ys, body: String::new() }
+        Plot {
+            width: 460.0,
+            height,
+            left: 54.0,
+            right: 12.0,
+            top: 30.0,
+            bottom: 44.0,
+            xs,
+            ys,
+            body: String::new(),
+        }
     }
 
     /// Horizontal position; `None` for what is not finite.
@@ -164,18 +193,25 @@ impl Plot {
 
     /// A rectangle given by two corners in data coordinates.
     pub(super) fn rect(&mut self, class: &str, a: (f64, f64), b: (f64, f64)) {
-        if let (Some(x0), Some(y0), Some(x1), Some(y1)) = (self.x(a.0), self.y(a.1), self.x(b.0), self.y(b.1)) {
+        if let (Some(x0), Some(y0), Some(x1), Some(y1)) =
+            (self.x(a.0), self.y(a.1), self.x(b.0), self.y(b.1))
+        {
             let (x, y) = (x0.min(x1), y0.min(y1));
             let (w, h) = ((x1 - x0).abs(), (y1 - y0).abs());
-            let _ =
-                write!(self.body, r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}"/>"#);
+            let _ = write!(
+                self.body,
+                r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}"/>"#
+            );
         }
     }
 
     /// A circle of radius `r` drawing units.
     pub(super) fn circle(&mut self, class: &str, at: (f64, f64), r: f64) {
         if let (Some(x), Some(y), true) = (self.x(at.0), self.y(at.1), r.is_finite()) {
-            let _ = write!(self.body, r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="{r:.1}"/>"#);
+            let _ = write!(
+                self.body,
+                r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="{r:.1}"/>"#
+            );
         }
     }
 
@@ -215,7 +251,13 @@ impl Plot {
     }
 
     /// The finished drawing. `key` makes the ids of title and description unique on the page.
-    pub(super) fn finish(self, key: &str, words: &Words<'_>, x_ticks: Ticks, y_ticks: Ticks) -> String {
+    pub(super) fn finish(
+        self,
+        key: &str,
+        words: &Words<'_>,
+        x_ticks: Ticks,
+        y_ticks: Ticks,
+    ) -> String {
         let (x0, x1) = (self.left, self.width - self.right);
         let (y0, y1) = (self.height - self.bottom, self.top);
         let mut frame = String::new();
@@ -250,7 +292,10 @@ impl Plot {
                 }
             }
         }
-        let _ = write!(labels, r#"<path class="axis" d="M{x0:.1} {y1:.1}V{y0:.1}H{x1:.1}"/>"#);
+        let _ = write!(
+            labels,
+            r#"<path class="axis" d="M{x0:.1} {y1:.1}V{y0:.1}H{x1:.1}"/>"#
+        );
         if !words.x.is_empty() {
             let _ = write!(
                 labels,
@@ -291,7 +336,10 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    text.chars()
+        .take(most.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 #[cfg(test)]
@@ -303,7 +351,10 @@ mod tests {
         let a = Axis::around([0.0, 97.0], 5.0);
         assert_eq!(a.ticks(), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         let a = Axis::exact(0.0, 1.0, 5.0);
-        assert_eq!(a.ticks().iter().map(|t| a.label(*t)).collect::<Vec<_>>(), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(
+            a.ticks().iter().map(|t| a.label(*t)).collect::<Vec<_>>(),
+            ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]
+        );
         let a = Axis::around([-120_000.0, 480_000.0], 5.0);
         assert!(a.ticks().iter().any(|t| a.label(*t) == "−200k"), "{a:?}");
         let a = Axis::exact(0.0, 1.0, 4.0);
@@ -322,7 +373,10 @@ mod tests {
             vec![1e-320],
         ] {
             let a = Axis::around(v.clone(), 5.0);
-            assert!(a.low < a.high && a.low.is_finite() && a.high.is_finite(), "{v:?} {a:?}");
+            assert!(
+                a.low < a.high && a.low.is_finite() && a.high.is_finite(),
+                "{v:?} {a:?}"
+            );
             assert!(a.ticks().len() <= 40);
             for t in a.ticks() {
                 assert!(!a.label(t).is_empty());
@@ -334,11 +388,24 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_shortened() {
-        let mut p = Plot::new(Axis::exact(0.0, 1.0, 5.0), Axis::exact(0.0, 1.0, 5.0), 200.0);
+        let mut p = Plot::new(
+            Axis::exact(0.0, 1.0, 5.0),
+            Axis::exact(0.0, 1.0, 5.0),
+            200.0,
+        );
         p.text("note", 0.0, 0.0, "start", "<script>");
         p.line("line", &[(0.0, f64::NAN), (0.5, 0.5)]);
-        let s =
-            p.finish("1", &Words { title: "a<b", description: "&", x: "x", y: "y" }, Ticks::Numbers, Ticks::Numbers);
+        let s = p.finish(
+            "1",
+            &Words {
+                title: "a<b",
+                description: "&",
+                x: "x",
+                y: "y",
+            },
+            Ticks::Numbers,
+            Ticks::Numbers,
+        );
         assert!(s.contains("&lt;script&gt;") && s.contains("a&lt;b") && !s.contains("NaN"));
         assert_eq!(shorten("abcdef", 4), "abc…");
     }
