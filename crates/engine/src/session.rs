@@ -98,7 +98,7 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
                     .as_ref()
                     .map_or_else(|| "all".to_owned(), |p| p.names().1),
                 price: claim(&resolved, entry),
-                accuracy: methods::accuracy(&resolved, entry, rows),
+                accuracy: methods::accuracy(&resolved, entry, &frame_context(&resolved, entry), rows.map(to_f64)),
             })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
@@ -206,6 +206,14 @@ fn place(resolved: &Resolved, entry: &Entry, refusal: Refusal) -> Refusal {
     refusal
 }
 
+fn frame(resolved: &Resolved, entry: &Entry) -> RowProgram {
+    RowProgram { terms: Vec::new(), filter: resolved.filter.clone(), part: entry.part.clone() }
+}
+
+fn frame_context(resolved: &Resolved, entry: &Entry) -> Context {
+    context(resolved, &frame(resolved, entry))
+}
+
 /// The public facts of a row set, as the door will compute them.
 fn context(resolved: &Resolved, program: &RowProgram) -> Context {
     let d = &resolved.dataset;
@@ -223,11 +231,7 @@ fn build(
     rows: Option<f64>,
     model: Option<&Model>,
 ) -> Result<(RowProgram, Box<dyn reticent_mechanisms::Mechanism>), Failure> {
-    let frame = RowProgram {
-        terms: Vec::new(),
-        filter: resolved.filter.clone(),
-        part: entry.part.clone(),
-    };
+    let frame = frame(resolved, entry);
     let context = context(resolved, &frame);
     let rows = rows.map(|n| (n * entry.fraction).max(1.0));
     let prepared = methods::prepare(resolved, entry, &context, rows, model)
