@@ -1,0 +1,204 @@
+//! Scanning: rows in the clear, between the disk and the folds.
+//!
+//! [`Files`] (CSV, Parquet) and [`ArrowBatches`] are the row sources of one machine. A source decodes
+//! cells by the public [`Layout`] and hands batches to the door; nothing comes back, and no error made
+//! here depends on the content of a row once the data are registered.
+//!
+//! # Claim
+//! Each record of the files is handed over exactly once as one row, decoded record by record, so that
+//! adding, removing or replacing a record adds, removes or replaces one row; which threads and batches
+//! carried it is forgotten by the integer folds.
+//! # Assumptions
+//! The files are those that were registered (see [`crate::register`]); paths, format and layout are public.
+//! # Checked by
+//! `scan::tests`
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::float_cmp,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss
+    )
+)]
+
+mod arrow;
+mod cells;
+pub(crate) mod csv;
+pub(crate) mod parquet;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reticent_mechanisms::rows::{Batch, Schema};
+use reticent_mechanisms::source::{Order, RowSource, SourceError};
+
+pub use self::arrow::ArrowBatches;
+use self::cells::Decoder;
+pub use self::cells::FIELD_CAP;
+use self::parquet::ParquetFile;
+
+/// How cells are read: all of it declared by the curator, none of it learned from rows.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The declared columns.
+    pub schema: Arc<Schema>,
+    /// Per column, the texts that mean missing (empty text always does, unless it is a declared level).
+    pub missing_values: Vec<Vec<String>>,
+    /// Per column, what registration must reject.
+    pub rejects: Vec<Rejects>,
+}
+
+impl Layout {
+    fn decoders(&self) -> Vec<Decoder> {
+        let mut missing = self.missing_values.iter().map(Vec::as_slice);
+        let columns = self.schema.columns.iter();
+        columns
+            .map(|c| Decoder::new(c, missing.next().unwrap_or_default()))
+            .collect()
+    }
+}
+
+/// Cells that registration reports as errors. Scanning never looks at this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rejects {
+    /// Missing cells.
+    pub missing: bool,
+    /// Texts that are not declared levels.
+    pub other: bool,
+    /// Numbers outside the bounds; otherwise they are counted, and clamped.
+    pub outside: bool,
+}
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated text with a header line, perhaps gzipped.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// A table in files of one format, read one after the other.
+pub struct Files {
+    pub(crate) layout: Layout,
+    pub(crate) decoders: Vec<Decoder>,
+    pub(crate) paths: Vec<PathBuf>,
+    /// Footers of Parquet files; empty for CSV.
+    pub(crate) parquet: Vec<ParquetFile>,
+    pub(crate) format: Format,
+    batch_rows: Option<usize>,
+}
+
+impl Files {
+    /// Opens the files in the order given and checks that each has the declared columns.
+    pub fn open(paths: Vec<PathBuf>, format: Format, layout: Layout) -> Result<Self, SourceError> {
+        if paths.is_empty() {
+            return Err(SourceError::Format(
+                "no data files; check `source.path`".into(),
+            ));
+        }
+        let mut parquet = Vec::new();
+        for path in &paths {
+            match format {
+                Format::Csv => {
+                    let reader = csv::Reader::open(path)?;
+                    locate(&layout.schema, &reader.header, &path.display().to_string())?;
+                }
+                Format::Parquet => parquet.push(ParquetFile::open(path, &layout.schema)?),
+            }
+        }
+        Ok(Self {
+            decoders: layout.decoders(),
+            layout,
+            paths,
+            parquet,
+            format,
+            batch_rows: None,
+        })
+    }
+
+    /// Changes the number of rows per batch; results do not depend on it.
+    #[must_use]
+    pub fn with_batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = Some(rows.max(1));
+        self
+    }
+
+    /// How cells are read.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The files, in reading order.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+}
+
+impl RowSource for Files {
+    fn schema(&self) -> &Arc<Schema> {
+        &self.layout.schema
+    }
+
+    fn visit(
+        &self,
+        columns: &[usize],
+        order: Order,
+        visit: &(dyn Fn(Batch) + Sync),
+    ) -> Result<(), SourceError> {
+        match self.format {
+            Format::Csv => {
+                let how = (columns, self.batch_rows.unwrap_or(csv::ROWS), order);
+                csv::visit(&self.paths, &self.layout.schema, &self.decoders, how, visit)
+            }
+            Format::Parquet => {
+                let how = (columns, self.batch_rows.unwrap_or(parquet::ROWS), order);
+                parquet::visit(&self.parquet, &self.decoders, how, visit)
+            }
+        }
+    }
+}
+
+/// Where each declared column is among the names of a file. The message never quotes the names found: if
+/// the header line is missing they are the cells of a record.
+fn locate(schema: &Schema, names: &[String], context: &str) -> Result<Vec<usize>, SourceError> {
+    let find = |name: &str| {
+        let mut places = (1usize..)
+            .zip(names)
+            .filter(|(_, n)| n.trim() == name.trim());
+        let what = match (places.next(), places.next()) {
+            (Some((place, _)), None) => return Ok(place.saturating_sub(1)),
+            (Some((i, _)), Some((j, _))) => {
+                format!("columns {i} and {j} are both named `{name}`; rename one of them")
+            }
+            (None, _) => {
+                let fix = match names {
+                    [only] if only.contains(';') => "separate cells by commas, not semicolons",
+                    [only] if only.contains('\t') => "separate cells by commas, not tabs",
+                    _ => "compare the file's header with the declared columns",
+                };
+                format!("no column is named `{name}`; {fix}")
+            }
+        };
+        Err(damaged(context, &what))
+    };
+    schema.columns.iter().map(|c| find(&c.name)).collect()
+}
+
+fn damaged(context: &str, what: &str) -> SourceError {
+    SourceError::Format(format!("{context}: {what}"))
+}
+
+fn failed(context: &str, source: std::io::Error) -> SourceError {
+    SourceError::Io {
+        context: context.to_owned(),
+        source,
+    }
+}
