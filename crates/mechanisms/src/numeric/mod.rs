@@ -48,6 +48,9 @@ pub(crate) fn exact(x: f64) -> Option<Rational> {
     RBig::try_from(x).ok()
 }
 
+/// Largest side for which plain loops are used.
+const SMALL: usize = 5;
+
 /// `total` ← AᵀA (+ `total`, if `add`) for the column-major `rows` × p matrix A at the head of `a`.
 ///
 /// With integer entries whose products sum to at most 2^53 in absolute value the result is exact,
@@ -57,6 +60,21 @@ pub(crate) fn gram(a: &[f64], rows: usize, total: &mut DMatrix<f64>, add: bool) 
     let Some(a) = a.get(..rows.saturating_mul(p)).filter(|a| !a.is_empty()) else {
         return;
     };
+    if p <= SMALL || rows <= SMALL {
+        // Small products are faster in plain loops (and nalgebra's own small path does not serve strided views).
+        for (i, x) in a.chunks_exact(rows).enumerate() {
+            for (j, y) in a.chunks_exact(rows).enumerate().skip(i) {
+                let sum: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
+                let before = total.get((i, j)).copied().filter(|_| add).unwrap_or(0.0);
+                for at in [(i, j), (j, i)] {
+                    if let Some(t) = total.get_mut(at) {
+                        *t = before + sum;
+                    }
+                }
+            }
+        }
+        return;
+    }
     let columns =
         DMatrixView::from_slice_with_strides_generic(a, Dyn(rows), Dyn(p), Dyn(1), Dyn(rows));
     let lines =
