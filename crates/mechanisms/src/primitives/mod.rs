@@ -9,7 +9,7 @@ mod second_moments;
 mod sparse_vector;
 
 pub use counts::{Counts, Sums};
-pub use objective::{Objective, ObjectiveFit};
+pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
