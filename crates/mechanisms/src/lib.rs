@@ -22,6 +22,7 @@ mod evaluate;
 pub mod fold;
 mod mechanism;
 mod moments;
+mod numeric;
 pub mod primitives;
 pub mod program;
 pub mod rows;

@@ -9,10 +9,10 @@ mod second_moments;
 mod sparse_vector;
 
 pub use counts::{Counts, Sums};
-pub use objective::{Objective, ObjectiveFit};
+pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
-pub use second_moments::{NoisyMoments, SecondMoments};
+pub use second_moments::{NoisyMoments, Payment, SecondMoments};
 pub use sparse_vector::{Crossing, Signs, SparseVector};
 
 use reticent_accounting::{Both, Rational, Relation};
