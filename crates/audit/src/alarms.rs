@@ -183,7 +183,7 @@ mod tests {
     fn binomial_tails_agree_with_their_sums() {
         for n in [1, 2, 7, 40, 200] {
             for k in 0..n {
-                for p in [0.001, 0.1, 0.5, 0.77, 0.99] {
+                for p in [0.001, 0.1, 0.5, 0.77, 0.95] {
                     let want = summed(k, n, p);
                     assert!(
                         (at_most(k, n, p) - want).abs() < 1e-12,
