@@ -170,9 +170,9 @@ pub struct CellSum {
     pub term: usize,
     /// Grid to which every record's value is rounded.
     pub fixed: FixedPoint,
-    /// Smallest and largest grid index a record may contribute, per cell of the *first* axis; both
-    /// sequences must not decrease, so that a range of cells is bounded by its ends. Empty: the term's
-    /// own bounds, in every cell.
+    /// Smallest and largest grid index a record may contribute, per cell of the *first* axis (the last
+    /// entry also for all further cells); a group of cells is bounded by the hull of its cells' limits.
+    /// Empty: the term's own bounds, in every cell.
     pub limits: Vec<(i64, i64)>,
 }
 
