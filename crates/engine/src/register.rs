@@ -135,7 +135,7 @@ pub fn expand(pattern: &str, base: &Path) -> Result<Vec<PathBuf>, SourceError> {
     for path in found {
         let path = path.map_err(|e| SourceError::Io {
             context: e.path().display().to_string(),
-            source: e.into_error(),
+            source: e.into(),
         })?;
         if path.is_file() {
             paths.push(path);
