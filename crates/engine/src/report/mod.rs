@@ -241,7 +241,7 @@ fn asked(out: &mut String, releases: &[Release<'_>], context: &Context) {
     }
     for (name, text) in [("Rows used", &context.filter), ("Split", &context.split)] {
         if let Some(text) = text {
-            let _ = write!(out, "<p>{name}: <code>{}</code></p>", escape(text));
+            let _ = write!(out, "<p>{name}: {}</p>", escape(text));
         }
     }
     out.push_str("</section>");
@@ -267,10 +267,11 @@ fn promise(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, u
     if let Some(b) = &context.budget {
         let _ = write!(
             out,
-            "<p>This report cost {}. With everything released from this data set so far the total is {}, of {} allowed in all; \
-             the same limit holds for that total.</p>",
+            "<p>This report cost {}. Everything released from this data set so far, this report included, comes to {}{}; \
+             {} is allowed in all.</p>",
             escape(&own.as_ref().map_or_else(|| words::NONE.to_owned(), words::cost)),
             escape(&words::cost(&b.after)),
+            escape(&words::as_factor(&b.after)),
             escape(&words::cost(&b.cap))
         );
     }
@@ -278,20 +279,18 @@ fn promise(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, u
 }
 
 fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, context: &Context) {
-    let cell = |c: Option<&Cost>| c.map_or_else(|| words::NONE.to_owned(), |c| escape(&words::cost(c)));
-    let limited = |c: Option<Cost>| c.map_or_else(|| "not limited".to_owned(), |c| escape(&words::cost(&c)));
     let replace = relation == Some("replace_one");
-    let names = if replace { ["replace_one", "add_remove"] } else { ["add_remove", "replace_one"] };
-    let titles = if replace { ["replace one (counts)", "add/remove"] } else { ["add/remove (counts)", "replace one"] };
-    let head = [
-        ("release", Set::Text),
-        ("kind", Set::Text),
-        ("result", Set::Text),
-        (titles[0], Set::Number),
-        (titles[1], Set::Number),
-        ("spent so far", Set::Number),
-        ("left", Set::Number),
-    ];
+    let keys = if replace { ["replace_one", "add_remove"] } else { ["add_remove", "replace_one"] };
+    // With nothing but ε on the page the symbol moves into the heads of the columns.
+    let plain = only_epsilon(releases, keys, context);
+    let show = |c: &Cost| match (plain, &c.epsilon) {
+        (true, Some(e)) => escape(&words::amount(e)),
+        (true, None) => "0".to_owned(),
+        _ => escape(&words::cost(c)),
+    };
+    let cell = |c: Option<&Cost>| c.map_or_else(|| words::NONE.to_owned(), show);
+    let limited = |c: Option<Cost>| c.map_or_else(|| "not limited".to_owned(), |c| show(&c));
+
     let mut running = context.budget.as_ref().map_or_else(|| Some(Cost::default()), |b| Some(b.before.clone()));
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for (i, r) in releases.iter().enumerate() {
@@ -306,46 +305,65 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         let so_far = price.and_then(|p| p.spent.clone()).or_else(|| running.clone());
         let left =
             price.and_then(|p| p.left.clone()).or_else(|| context.budget.as_ref()?.cap.combine(so_far.as_ref()?, -1));
-        let result = sections::headline(r.kind, r.value).map_or_else(String::new, |h| escape(&h.0));
         let note = if stored { r#" <span class="part">already paid</span>"# } else { "" };
         rows.push(vec![
             format!(r##"<a href="#release-{}">{}</a>{note}"##, i + 1, escape(r.id)),
             escape(&words::kind(r.kind)),
-            result,
-            limited(r.cost(names[0])),
-            limited(r.cost(names[1])),
+            sections::headline(r.kind, r.value).map_or_else(String::new, |h| escape(&h.0)),
+            limited(r.cost(keys[0])),
+            limited(r.cost(keys[1])),
             cell(so_far.as_ref()),
             cell(left.as_ref()),
         ]);
     }
     for p in context.prices.iter().filter(|p| releases.iter().all(|r| r.id != p.id)) {
-        let debited = cell(p.debited.as_ref());
-        let (first, second) = (debited, words::NONE.to_owned());
         rows.push(vec![
             escape(&p.id),
             escape(p.asked.as_deref().unwrap_or("not in this report")),
             String::new(),
-            first,
-            second,
+            cell(p.debited.as_ref()),
+            words::NONE.to_owned(),
             cell(p.spent.as_ref()),
             cell(p.left.as_ref()),
         ]);
     }
-    let sums = names.map(|n| total(releases, n));
-    let own = context.total.clone().or_else(|| sums[0].clone());
+    let sums = keys.map(|n| total(releases, n));
     let last = |key: usize| rows.last().and_then(|r| r.get(key)).cloned().unwrap_or_default();
-    let after = context.budget.as_ref().map_or_else(|| last(5), |b| cell(Some(&b.after)));
-    let left = match &context.budget {
-        Some(b) => cell(b.cap.combine(&b.after, -1).as_ref()),
-        None => last(6),
+    let (after, left) = match &context.budget {
+        Some(b) => (show(&b.after), cell(b.cap.combine(&b.after, -1).as_ref())),
+        None => (last(5), last(6)),
     };
-    let foot: Vec<Cell> =
-        vec!["total".to_owned(), String::new(), String::new(), limited(own), limited(sums[1].clone()), after, left];
+    let own = context.total.clone().or_else(|| sums[0].clone());
+    let foot =
+        ["this report".to_owned(), String::new(), String::new(), limited(own), limited(sums[1].clone()), after, left];
+
+    let mark = if plain { "ε, " } else { "cost, " };
+    let names = if replace { ["replace one", "add/remove"] } else { ["add/remove", "replace one"] };
+    let (first, second) = (format!("{mark}{}", names[0]), format!("{mark}{}", names[1]));
+    let head = [
+        ("release", Set::Text),
+        ("kind", Set::Text),
+        ("result", Set::Whole),
+        (first.as_str(), Set::Number),
+        (second.as_str(), Set::Number),
+        ("total spent", Set::Number),
+        ("left", Set::Number),
+    ];
     out.push_str(r#"<section id="spent"><h2>What was spent</h2>"#);
     out.push_str(&html::table("spent", &head, &rows, Some(&foot)));
-    out.push_str(
-        r#"<p class="small">Costs add up over everything ever released from a data set; releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows. The column marked “counts” is the relation of this data set; the other is shown for comparison.</p></section>"#,
+    let _ = write!(
+        out,
+        r#"<p class="small">What counts for this data set is {}; the other relation is shown for comparison. Costs add up over everything ever released from a data set. Releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows.</p></section>"#,
+        names[0]
     );
+}
+
+fn only_epsilon(releases: &[Release<'_>], keys: [&str; 2], context: &Context) -> bool {
+    let plain = |c: &Cost| c.delta.is_none() && c.rho.is_none();
+    let budget = context.budget.iter().flat_map(|b| [&b.cap, &b.before, &b.after]);
+    let prices = context.prices.iter().flat_map(|p| [&p.debited, &p.spent, &p.left]).flatten();
+    releases.iter().flat_map(|r| keys.map(|k| r.cost(k))).flatten().all(|c| plain(&c))
+        && budget.chain(prices).chain(&context.total).all(plain)
 }
 
 fn footer(out: &mut String, release: &Value, context: &Context) {

@@ -210,7 +210,10 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
     widths.sort_by(f64::total_cmp);
     let usual = widths.get(widths.len() * 9 / 10).or(widths.last()).copied().unwrap_or(0.0);
     let reach = bins.iter().map(|b| b.at.1.abs()).fold(usual, f64::max) * 1.08;
-    let xs = Axis::around(bins.iter().map(|b| b.at.0).chain([0.0]), 5.0);
+    let (first, last) = (bins.first()?.at.0, bins.last()?.at.0);
+    // Room for the circles at both ends.
+    let pad = ((last - first) * 0.04).max(1e-3);
+    let xs = Axis::exact(first - pad, last + pad, 5.0);
     let mut p = Plot::new(xs, Axis::around([-reach, reach], 6.0), 360.0);
     let upper: Vec<(f64, f64)> = bins.iter().map(|b| (b.at.0, b.limit)).collect();
     let lower: Vec<(f64, f64)> = upper.iter().map(|(x, y)| (*x, -y)).collect();
@@ -299,7 +302,8 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
         .map(|(i, c)| (levels.get(i).cloned().unwrap_or_else(|| format!("bin {}", i + 1)), *c))
         .take(MOST_ROWS)
         .collect();
-    let mut p = rows_plot(rows.iter().map(|r| r.0.as_str()), Axis::around([0.0, top], 5.0), rows.len());
+    let names: Vec<&str> = rows.iter().map(|r| r.0.as_str()).collect();
+    let mut p = rows_plot(&names, Axis::around([0.0, top], 5.0), 30.0);
     for (i, (_, c)) in rows.iter().enumerate() {
         let y = as_f64(i) + 0.5;
         p.rect("bar", (0.0, y - 0.32), (c.max(0.0), y + 0.32));
@@ -320,14 +324,17 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
 }
 
 /// A chart with one labelled row per entry; the vertical axis counts rows from the top.
-fn rows_plot<'a>(names: impl Iterator<Item = &'a str> + Clone, xs: Axis, n: usize) -> Plot {
+fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     const MOST: usize = 26;
-    let longest = names.clone().map(|s| s.chars().count().min(MOST)).max().unwrap_or(0);
-    let mut ys = Axis::exact(0.0, as_f64(n.max(1)), 5.0);
+    let n = as_f64(names.len().max(1));
+    let longest = names.iter().map(|s| s.chars().count().min(MOST)).max().unwrap_or(0);
+    let mut ys = Axis::exact(0.0, n, 5.0);
     std::mem::swap(&mut ys.low, &mut ys.high);
-    let mut p = Plot::new(xs, ys, 78.0 + ROW * as_f64(n.max(1)));
+    let mut p = Plot::new(xs, ys, 0.0);
+    p.top = top;
+    p.height = top + p.bottom + ROW * n;
     p.left = (as_f64(longest) * 7.0 + 14.0).clamp(54.0, 200.0);
-    for (i, name) in names.enumerate() {
+    for (i, name) in names.iter().enumerate() {
         let y = p.y(as_f64(i) + 0.5).unwrap_or(0.0) + 4.0;
         let x = p.left - 7.0;
         p.text("tick", x, y, "end", &shorten(name, MOST));
@@ -376,14 +383,13 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
     let shown: Vec<&Effect> = all.iter().take(MOST_ROWS).collect();
     let with_range = shown.iter().any(|e| e.label.ends_with(')') && e.label.contains('→'));
     // One very wide interval must not flatten the others: the view holds all estimates and the narrower intervals.
-    let mut reach: Vec<f64> = shown.iter().map(|e| e.estimate.abs()).collect();
-    let widest = reach.iter().copied().fold(0.0, f64::max) * 2.5;
-    reach.clear();
+    let widest = shown.iter().map(|e| e.estimate.abs()).fold(0.0, f64::max) * 2.5;
     let ends = shown.iter().flat_map(|e| {
         let cap = |x: f64| if widest > 0.0 { x.clamp(-widest, widest) } else { x };
         [e.estimate, e.low.map_or(e.estimate, cap), e.high.map_or(e.estimate, cap), 0.0]
     });
-    let mut p = rows_plot(shown.iter().map(|e| e.label.as_str()), Axis::around(ends, 5.0), shown.len());
+    let names: Vec<&str> = shown.iter().map(|e| e.label.as_str()).collect();
+    let mut p = rows_plot(&names, Axis::around(ends, 5.0), 10.0);
     p.upright("zero", 0.0);
     let mut intervals = false;
     for (i, e) in shown.iter().enumerate() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::html::{Cell, Set, details, escape, legend, table};
 use super::read::{list, num, nums, plain, text};
-use super::words::{self, as_f64};
+use super::words;
 use super::{Release, plots};
 
 /// Rows shown at most in a table of a section; the file holds the rest.
@@ -90,7 +90,7 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
 /// The result in a few words: a value and what it is.
 pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
     let error = num(v, "error_95");
-    let noise = "95 % of the added noise";
+    let noise = "error at 95 % from noise";
     Some(match kind {
         "count" => (words::plus_minus(Some(num(v, "count")?), error), format!("records, {noise}")),
         "sum" => (words::plus_minus(Some(num(v, "sum")?), error), format!("sum, {noise}{}", within(v))),
@@ -216,8 +216,10 @@ fn logistic(v: &Value) -> String {
         .iter()
         .map(|t| {
             let b = num(t, "estimate");
-            let ratio = b.map(f64::exp).filter(|x| x.is_finite());
-            vec![escape(&text(t, "name").unwrap_or_default()), cell(b), cell(ratio)]
+            let name = text(t, "name").unwrap_or_default();
+            // An intercept is a log odds itself; there is no ratio to speak of.
+            let ratio = b.map(f64::exp).filter(|x| x.is_finite() && name != "(Intercept)");
+            vec![escape(&name), cell(b), cell(ratio)]
         })
         .collect();
     let head = [("term", Set::Text), ("log odds per unit", Set::Number), ("odds ratio", Set::Number)];
@@ -248,8 +250,8 @@ fn linear(v: &Value) -> String {
         ("estimate", Set::Number),
         ("95 % interval", Set::Number),
         ("std. error", Set::Number),
-        ("of it sampling", Set::Number),
-        ("and noise", Set::Number),
+        ("from sampling", Set::Number),
+        ("from noise", Set::Number),
     ];
     fold("Coefficients", &head, rows, false)
 }
@@ -424,9 +426,9 @@ fn receipt(r: &Release<'_>) -> String {
         let written = serde_json::to_string_pretty(event).unwrap_or_default();
         let _ = write!(body, "<pre>{}</pre>", escape(&super::svg::shorten(&written, 4000)));
     }
-    details(&format!("Receipt: {}", receipt_summary(as_f64(noise.len()))), &body)
-}
-
-fn receipt_summary(n: f64) -> String {
-    if n == 0.0 { "cost".to_owned() } else { "noise and cost".to_owned() }
+    details(if noise.is_empty() { "Receipt: cost" } else { "Receipt: noise and cost" }, &body).replacen(
+        "<details>",
+        r#"<details class="receipt">"#,
+        1,
+    )
 }

@@ -272,19 +272,15 @@ pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
         ),
         Unit::Unknown => "one privacy unit (the file does not say which)".to_owned(),
     };
+    let those = if matches!(unit, Unit::Column { .. }) { "those rows" } else { "that row" };
+    let say = if matches!(unit, Unit::Column { .. }) { "say" } else { "says" };
     let relation_text = match relation {
-        Some("add_remove") => {
-            "The promise compares the table with the same table after they are <strong>added or removed</strong>."
-        }
-        Some("replace_one") => {
-            "The promise compares the table with the same table after they are <strong>replaced by any others</strong>; \
-             the size of the table is treated as public."
-        }
-        _ => "The file does not name the neighbour relation, so no promise can be read from this report.",
-    };
-    let relation_text = match unit {
-        Unit::Column { .. } => relation_text.to_owned(),
-        _ => relation_text.replace("they are", "it is").replace("any others", "any other"),
+        Some("add_remove") => format!("The promise compares the table <strong>with and without</strong> {those}."),
+        Some("replace_one") => format!(
+            "The promise compares the table with any table in which {those} {say} <strong>something else</strong>; the \
+             size of the table is treated as public."
+        ),
+        _ => "The file does not name the neighbour relation, so no promise can be read from this report.".to_owned(),
     };
     format!("Protected is {unit_text}. {relation_text}")
 }
@@ -379,6 +375,14 @@ pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, ot
     }
 }
 
+/// What a total in ε means as a factor, as plain text to follow a comma; empty for other currencies.
+pub(super) fn as_factor(c: &Cost) -> String {
+    match (c.epsilon.as_deref().and_then(value_of), &c.delta, &c.rho) {
+        (Some(e), None, None) if e >= 0.0 => format!(", a factor of {}", factor(e)),
+        _ => String::new(),
+    }
+}
+
 fn remark(loss: f64) -> String {
     if loss > 5.0 { " A factor this large is a weak promise in the worst case.".to_owned() } else { String::new() }
 }
@@ -406,7 +410,11 @@ pub(super) fn kind(kind: &str) -> String {
         "roc" => "ROC curve",
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
-        other => return other.replace('_', " "),
+        other => {
+            let other = other.replace('_', " ");
+            let mut letters = other.chars();
+            return letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
+        }
     }
     .to_owned()
 }
@@ -415,8 +423,8 @@ pub(super) fn kind(kind: &str) -> String {
 pub(super) fn reading(kind: &str) -> &'static str {
     match kind {
         "count" | "sum" => {
-            "The value after ± is not exceeded by the added noise in 95 of 100 runs. The true value may also lie on the other \
-             side of zero from the released one when both are small."
+            "In 95 of 100 runs the added noise is no larger than the value after ±. Nothing else is in that error: values \
+             held at declared bounds and sampling are not part of it."
         }
         "mean" => {
             "The mean is a released sum divided by a released count. The value after ± covers the added noise in 95 of 100 \
@@ -590,7 +598,7 @@ mod tests {
         let text = odds(Some("add_remove"), &unit, Some(&epsilon("1")), None);
         assert!(text.contains("the rows of one given &lt;b&gt;person are in the table"), "{text}");
         assert!(protection(Some("add_remove"), &unit).contains("no more than 4 rows of each"));
-        assert!(protection(Some("replace_one"), &Unit::Row).contains("replaced by any other<"));
+        assert!(protection(Some("replace_one"), &Unit::Row).contains("that row says <strong>something else"));
         assert!(odds(Some("add_remove"), &Unit::Row, None, None).contains("cannot state"));
         assert!(odds(None, &Unit::Row, Some(&epsilon("1")), None).contains("no limit"));
         for e in ["nan", "inf", "-1", "", "x"] {
@@ -623,6 +631,7 @@ mod tests {
     fn unknown_flags_and_kinds_are_shown_as_written() {
         assert_eq!(flag("odd thing"), "odd thing");
         assert!(flag("empty-class").contains("undetermined"));
-        assert_eq!(kind("naive_bayes"), "naive bayes");
+        assert_eq!(kind("naive_bayes"), "Naive bayes");
+        assert_eq!(kind(""), "");
     }
 }
