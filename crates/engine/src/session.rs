@@ -98,7 +98,12 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
                     .as_ref()
                     .map_or_else(|| "all".to_owned(), |p| p.names().1),
                 price: claim(&resolved, entry),
-                accuracy: methods::accuracy(&resolved, entry, &frame_context(&resolved, entry), rows.map(to_f64)),
+                accuracy: methods::accuracy(
+                    &resolved,
+                    entry,
+                    &frame_context(&resolved, entry),
+                    rows.map(to_f64),
+                ),
             })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
@@ -207,7 +212,11 @@ fn place(resolved: &Resolved, entry: &Entry, refusal: Refusal) -> Refusal {
 }
 
 fn frame(resolved: &Resolved, entry: &Entry) -> RowProgram {
-    RowProgram { terms: Vec::new(), filter: resolved.filter.clone(), part: entry.part.clone() }
+    RowProgram {
+        terms: Vec::new(),
+        filter: resolved.filter.clone(),
+        part: entry.part.clone(),
+    }
 }
 
 fn frame_context(resolved: &Resolved, entry: &Entry) -> Context {

@@ -47,7 +47,12 @@ fn crosstab(epsilon: Rational) -> Audit {
     };
     let fold = grid(vec![axis(0, cut), axis(1, Cut::Whole(2))]);
     let step = Purchase::Counts(None, counts_step(epsilon));
-    Audit::new(Universe::rows(schema, rows), 2, Purchases::one(fold, step), 2)
+    Audit::new(
+        Universe::rows(schema, rows),
+        2,
+        Purchases::one(fold, step),
+        2,
+    )
 }
 
 #[test]
@@ -93,14 +98,14 @@ pub(crate) fn sums(centred: bool) -> Audit {
         vec![1.0, 1.0],
         vec![1.0, 7.0],
     ];
-    let fold = grid_sum(
-        vec![axis(0, Cut::Whole(2))],
-        1,
-        0,
-        vec![(-1, 1), (1, 2)],
-    );
+    let fold = grid_sum(vec![axis(0, Cut::Whole(2))], 1, 0, vec![(-1, 1), (1, 2)]);
     let step = Purchase::Sums(None, sums_step(ratio(6, 1), centred));
-    Audit::new(Universe::rows(schema, rows), 2, Purchases::one(fold, step), 2)
+    Audit::new(
+        Universe::rows(schema, rows),
+        2,
+        Purchases::one(fold, step),
+        2,
+    )
 }
 
 #[test]
@@ -119,7 +124,10 @@ pub(crate) fn binned(counts: Rational, sums: Rational) -> Audit {
         .flat_map(|p| [0.0, 1.0].map(|y| vec![f64::from(p) / 128.0, y]))
         .collect();
     let edges = vec![0.0, 0.25, 0.5, 63.0 / 64.0, 1.0];
-    let by_label = grid(vec![axis(0, Cut::Edges(edges.clone())), axis(1, Cut::Whole(2))]);
+    let by_label = grid(vec![
+        axis(0, Cut::Edges(edges.clone())),
+        axis(1, Cut::Whole(2)),
+    ]);
     let limits = vec![(0, 32), (32, 64), (64, 126), (126, 128)];
     let by_bin = grid_sum(vec![axis(0, Cut::Edges(edges))], 0, 7, limits);
     Audit::new(
@@ -142,7 +150,10 @@ fn binned_sums_algebra() {
         assert!((price[usize::from(calibrated == Relation::ReplaceOne)] - 1.0).abs() < 1e-15);
         for (i, relation) in RELATIONS.into_iter().enumerate() {
             let share = strategy.loss(relation) / price[i];
-            assert!((share - 1.0).abs() < 1e-12, "{calibrated} {relation} {share}");
+            assert!(
+                (share - 1.0).abs() < 1e-12,
+                "{calibrated} {relation} {share}"
+            );
         }
     }
 }
@@ -153,7 +164,12 @@ fn sums_of_groups_with_unordered_limits() {
     let schema = Schema {
         columns: vec![real("g", 0.0, 2.0), real("v", -9.0, 9.0)],
     };
-    let rows = vec![vec![0.0, 5.0], vec![1.0, -9.0], vec![1.0, 9.0], vec![2.0, 5.0]];
+    let rows = vec![
+        vec![0.0, 5.0],
+        vec![1.0, -9.0],
+        vec![1.0, 9.0],
+        vec![2.0, 5.0],
+    ];
     for centred in [false, true] {
         let fold = grid_sum(
             vec![axis(0, Cut::Whole(3))],
@@ -173,7 +189,10 @@ fn sums_of_groups_with_unordered_limits() {
             let price = audit.price(calibrated);
             for (i, relation) in RELATIONS.into_iter().enumerate() {
                 let share = strategy.loss(relation) / price[i];
-                assert!(share <= 1.0 + 1e-12, "{centred} {calibrated} {relation} {share}");
+                assert!(
+                    share <= 1.0 + 1e-12,
+                    "{centred} {calibrated} {relation} {share}"
+                );
             }
         }
     }
@@ -283,7 +302,12 @@ fn medians_enumerated() {
     medians(ratio(6, 1), 3, 6, 4).check([(1.0, 1.0), (1.0, 1.0)]);
 }
 
-pub(crate) fn range(epsilon: Rational, coverage: (u32, u32), candidates: &[f64], most: u32) -> Audit {
+pub(crate) fn range(
+    epsilon: Rational,
+    coverage: (u32, u32),
+    candidates: &[f64],
+    most: u32,
+) -> Audit {
     Audit::new(
         Universe::reals(0.0, 4.0, &[0.0, 1.0, 2.0, 4.0]),
         1,
