@@ -15,9 +15,24 @@
     )
 )]
 
-pub mod evaluate;
+mod context;
+mod desk;
+mod door;
+mod evaluate;
 pub mod fold;
-pub mod moments;
+mod mechanism;
+mod moments;
+mod numeric;
+pub mod primitives;
 pub mod program;
 pub mod rows;
 pub mod source;
+
+pub use context::Context;
+pub use desk::{Desk, DeskError, FoldId, NoiseRecord};
+pub use door::{
+    Body, DoorError, Private, Receipt, Release, Slot, Task, Ticket, Wanted, claim_price,
+    row_set_size,
+};
+pub use evaluate::Unit;
+pub use mechanism::{Answer, Mechanism, Simulated, Trace, simulate};

@@ -14,7 +14,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) start: usize,
     pub(super) end: usize,
-    depth: u16,
+    pub(super) depth: u16,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,116 @@
+//! What a release is made by, and running one on rows that are not private.
+
+use reticent_accounting::{AccountingError, Event};
+use reticent_noise::Noise;
+use serde::{Deserialize, Serialize};
+
+use crate::context::Context;
+use crate::desk::{Desk, DeskError, NoiseRecord};
+use crate::evaluate::Unit;
+use crate::fold::Fold;
+use crate::program::RowProgram;
+use crate::source::{Job, RowSource};
+
+/// A computation over confidential rows that buys everything it learns at a [`Desk`].
+///
+/// Implementations live in the ordinary half: whatever they do, only paid primitives reach the rows.
+pub trait Mechanism: Send + Sync {
+    /// The kind of release, as in plans.
+    fn kind(&self) -> &'static str;
+    /// What the run will buy, leaf by leaf in order. Public inputs only.
+    fn event(&self, context: &Context) -> Result<Event, AccountingError>;
+    /// The sums the run starts from; fused with those of other releases into one scan.
+    fn first_pass(&self) -> Vec<Fold>;
+    /// How many further passes over the rows the run may make.
+    fn passes(&self) -> u32 {
+        0
+    }
+    /// Buys and computes. Must be total: after the first touch of the data nothing may fail because of them.
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError>;
+}
+
+/// The public result of a mechanism.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The value, in the shape of its kind.
+    pub value: serde_json::Value,
+    /// The headline error: half-width that holds with probability .95, if the kind has one.
+    pub error_95: Option<f64>,
+    /// Public remarks: fallbacks taken, values clipped, bounds too wide.
+    pub flags: Vec<String>,
+}
+
+/// What a run leaves behind besides its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The declared event.
+    pub event: Event,
+    /// Which noise protected what.
+    pub noise: Vec<NoiseRecord>,
+    /// Declared purchases that were not made (an honest mechanism makes all of them).
+    pub unused: Vec<Event>,
+}
+
+/// An answer that carries no guarantee: its noise was seeded, replayed, enumerated or absent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated<T>(pub T);
+
+/// Runs a mechanism on a source the caller owns, with any noise. The same code as a release, without door
+/// and ledger: for audits, papers, planners and examples on public data.
+pub fn simulate(
+    source: &dyn RowSource,
+    unit: Unit,
+    context: &Context,
+    program: &RowProgram,
+    mechanism: &dyn Mechanism,
+    noise: &mut dyn Noise,
+) -> Result<Simulated<(Answer, Trace)>, DeskError> {
+    let folds = mechanism.first_pass();
+    let job = Job {
+        program: program.clone(),
+        folds: folds.clone(),
+    };
+    let states = source.scan(unit, &[job])?.pop().unwrap_or_default();
+    run(
+        source, unit, context, program, mechanism, noise, folds, states,
+    )
+    .map(Simulated)
+}
+
+/// The one code path of releases and simulations, from exact folds to answer.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the pieces a door and a simulation hold in different structs"
+)]
+pub(crate) fn run(
+    source: &dyn RowSource,
+    unit: Unit,
+    context: &Context,
+    program: &RowProgram,
+    mechanism: &dyn Mechanism,
+    noise: &mut dyn Noise,
+    folds: Vec<Fold>,
+    states: Vec<crate::fold::State>,
+) -> Result<(Answer, Trace), DeskError> {
+    let event = mechanism.event(context)?;
+    let mut desk = Desk::new(
+        context,
+        source,
+        unit,
+        program,
+        noise,
+        &event,
+        mechanism.passes(),
+    )?;
+    desk.load(folds, states);
+    let answer = mechanism.run(&mut desk)?;
+    let (noise, unused) = desk.finish();
+    Ok((
+        answer,
+        Trace {
+            event,
+            noise,
+            unused,
+        },
+    ))
+}

@@ -1,0 +1,160 @@
+//! The private range finder: an upper bound below which a public share of the records lies.
+
+use reticent_accounting::{Both, Event, Rational, Relation, share};
+use reticent_noise::{Lattice, Scale};
+
+use super::counts::grid;
+use crate::context::Context;
+use crate::desk::{Desk, DeskError, FoldId};
+use crate::fold::{Cut, Fold};
+
+/// AboveThreshold over nested counts #{x ≤ d_k}, one-sided geometric noise.
+///
+/// # Claim
+/// ε-DP for the context's relation and unit, even though the exact number of rows enters the threshold.
+/// # Sensitivity
+/// g_k = #{x ≤ d_k} − θ·n. Adding x changes g_k by d = 1[x ≤ d_k] − θ; the intervals are nested, so along
+/// the candidates d is −θ first and 1−θ from some k on. Replacing x (n public) changes g_k by values of
+/// one sign, at most 1.
+/// # Noise
+/// Threshold noise ρ ~ Geo1(b_θ) once, query noise v ~ Geo1(b_q) per candidate; stop at the first k with
+/// g_k + v ≥ ρ, else the public last candidate. Add/remove: b_θ = max(θ, 1−θ)/e₁, b_q = 1/e₂;
+/// replace-one: b_θ = 1/e₁, b_q = 1/e₂; e₁ = e₂ = ε/2 (per record).
+/// # Composition
+/// Shifts must be upward (one-sided noise). With threshold shift s ≥ max(0, max d over the unanswered) and
+/// query shift max(s − d, 0) at the answer the cost is s/b_θ + max(s−d,0)/b_q. Add: the answer comes
+/// before x is inside: θ/b_q; after: (1−θ)/b_θ. Remove: before: θ/b_θ; after: θ/b_θ + 1/b_q. So
+/// cost = max(θ/b_θ + 1/b_q, (1−θ)/b_θ, θ/b_q). For θ ≥ ½ at the add/remove scales: e₁ + e₂ = ε. At the
+/// replace-one scales the add/remove cost is at most θ·e₁ + e₂ ≤ ε (so the step is sound on row sets of
+/// private size), and the replace-one cost is 1/b_θ + 1/b_q = ε. Replace-one at the add/remove scales:
+/// remove and add, 2ε. The number of candidates looked at is implied by the output.
+/// # Arithmetic
+/// θ = a/G: everything is multiplied by G, so counts, thresholds and shifts are integers; ties are
+/// covered because "≥" is used on integers. Scales are rounded up.
+/// # Checked by
+/// `neighbours::range_enumerated`, `golden::range_finder`, `canaries::range`
+/// # References
+/// `decisions.md` §2.4; `privacy.md` §3, §4; Durfee 2023.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    /// Name of the step in receipts.
+    pub name: String,
+    /// ε of the step for the context's relation.
+    pub epsilon: Rational,
+    /// θ as numerator and denominator; at least ½.
+    pub coverage: (u32, u32),
+}
+
+impl Range {
+    fn shares(&self) -> (Rational, Rational) {
+        share(&self.epsilon, 1, 2)
+    }
+
+    /// θ, or 1 if the declared pair makes no sense (checked by [`Range::check`]).
+    #[allow(clippy::arithmetic_side_effects, reason = "the divisor is at least 1")]
+    fn theta(&self) -> Rational {
+        Rational::from(self.coverage.0) / Rational::from(self.coverage.1.max(1))
+    }
+
+    /// Refuses θ outside [½, 1).
+    pub fn check(&self) -> Result<(), DeskError> {
+        let (a, g) = self.coverage;
+        if a < g && u64::from(a).saturating_mul(2) >= u64::from(g) {
+            return Ok(());
+        }
+        Err(DeskError::Misuse(format!(
+            "coverage {a}/{g} must be at least 1/2 and below 1"
+        )))
+    }
+
+    /// The price of the step.
+    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
+    pub fn event(&self, context: &Context) -> Event {
+        let (e1, e2) = self.shares();
+        let loss = match context.relation {
+            Relation::AddRemove => Both::doubled(&self.epsilon),
+            Relation::ReplaceOne => Both {
+                add_remove: Some(e1 * self.theta() + e2),
+                replace_one: Some(self.epsilon.clone()),
+            },
+        };
+        Event::Pure {
+            mechanism: format!("{}: above threshold on nested counts", self.name),
+            loss,
+        }
+    }
+
+    /// (threshold noise, query noise) in units of 1/G.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "rational arithmetic; divisors are checked"
+    )]
+    pub fn lattices(&self, context: &Context) -> Result<(Lattice, Lattice), DeskError> {
+        self.check()?;
+        let (e1, e2) = self.shares();
+        let (e1, e2) = (context.per_record(&e1), context.per_record(&e2));
+        if e1 <= Rational::ZERO || e2 <= Rational::ZERO {
+            return Err(DeskError::Misuse(
+                "the budget of a range is too small to split".to_owned(),
+            ));
+        }
+        let unit = Rational::from(self.coverage.1.max(1));
+        let threshold = match context.relation {
+            Relation::AddRemove => self.theta() / e1,
+            Relation::ReplaceOne => Rational::from(1u8) / e1,
+        };
+        let query = Rational::from(1u8) / e2;
+        Ok((
+            Lattice::Geometric(Scale::at_least(&(threshold * &unit))?),
+            Lattice::Geometric(Scale::at_least(&(query * &unit))?),
+        ))
+    }
+}
+
+impl Desk<'_> {
+    /// Buys the index of the first candidate edge that covers the share; a fold over one axis of
+    /// [`Cut::UpTo`]. The last candidate is returned if none answers.
+    pub fn range(&mut self, fold: FoldId, step: &Range) -> Result<usize, DeskError> {
+        self.charge(&step.event(self.context))?;
+        let (fold, state) = self.state(fold)?;
+        let shape = grid(&fold)?;
+        let candidates = match &fold {
+            Fold::Grid { axes, .. } => match axes.as_slice() {
+                [axis] => match &axis.cut {
+                    Cut::UpTo(edges) => edges.len(),
+                    _ => {
+                        return Err(DeskError::Misuse(
+                            "a range needs counts up to edges".to_owned(),
+                        ));
+                    }
+                },
+                _ => return Err(DeskError::Misuse("a range needs one axis".to_owned())),
+            },
+            Fold::Moments { .. } => {
+                return Err(DeskError::Misuse("a range needs a grid".to_owned()));
+            }
+        };
+        let (threshold, query) = step.lattices(self.context)?;
+        let (a, g) = (i128::from(step.coverage.0), i128::from(step.coverage.1));
+        let unit = 1.0 / f64::from(step.coverage.1.max(1));
+        self.record(&format!("{}: threshold", step.name), &threshold, unit);
+        self.record(&format!("{}: queries", step.name), &query, unit);
+        let n = state
+            .0
+            .iter()
+            .take(shape.cells)
+            .fold(0i128, |s, c| s.saturating_add(*c));
+        let level = n
+            .saturating_mul(a)
+            .saturating_add(self.noise.lattice(&threshold));
+        let mut count = 0i128;
+        for k in 0..candidates {
+            count = count.saturating_add(state.0.get(k).copied().unwrap_or(0));
+            let need = level.saturating_sub(count.saturating_mul(g));
+            if self.noise.exceeds(&query, need) {
+                return Ok(k);
+            }
+        }
+        Ok(candidates.saturating_sub(1))
+    }
+}
