@@ -28,7 +28,8 @@ use crate::{Entry, EntryKind, Identity, RequestId};
 /// the entries it has not seen, decides, writes, commits, then records the new head. Two processes
 /// therefore decide one after the other.
 /// # Checked by
-/// the tests of this module and `tests/it` (SIGKILL under load, full disk, tampering, two clients)
+/// `crash::survives_kills_under_two_clients`, `pay::two_clients_cannot_overspend_together`,
+/// `disk::a_full_disk_is_refused_before_anything_leaves`, `tamper::edited_rows_are_refused`
 pub struct Ledger {
     store: Store,
     book: RefCell<Book>,
@@ -621,7 +622,12 @@ fn follow(db: &Connection, path: &Path, book: &mut Book) -> Result<(), LedgerErr
 /// [`follow`] inside a write transaction, with the head file.
 fn catch_up(db: &Connection, path: &Path, book: &mut Book) -> Result<(), LedgerError> {
     follow(db, path, book)?;
-    check_head_file(db, path, book, sidecar::read(path)?)
+    let recorded = sidecar::read(path)?;
+    if recorded.is_none() && book.sequence == 0 {
+        // Registration was cut before it wrote the file; later entries need it.
+        return sidecar::write(path, 0, &book.head);
+    }
+    check_head_file(db, path, book, recorded)
 }
 
 fn check_head_file(
