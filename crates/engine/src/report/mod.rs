@@ -57,7 +57,8 @@ pub struct PriceRow {
     pub asked: Option<String>,
     /// Which rows it reads: train, test, all.
     pub part: Option<String>,
-    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation.
+    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation, and nothing for
+    /// a row without a release in the file.
     pub debited: Option<Cost>,
     /// Total in the ledger after this release.
     pub spent: Option<Cost>,
@@ -251,6 +252,21 @@ fn total(releases: &[Release<'_>], relation: &str) -> Option<Cost> {
     releases.iter().try_fold(Cost::default(), |sum, r| sum.combine(&r.cost(relation)?, 1))
 }
 
+/// Price rows whose release is not in the file, such as the implicit count for planning.
+fn unlisted<'c>(releases: &[Release<'_>], context: &'c Context) -> Vec<&'c PriceRow> {
+    context.prices.iter().filter(|p| releases.iter().all(|r| r.id != p.id)).collect()
+}
+
+/// Cost of this report under the data set's relation: as composed by the accounting, else the sum over the receipts
+/// and the unlisted rows. `None` when any of it is not limited.
+fn own_total(releases: &[Release<'_>], relation: Option<&str>, context: &Context) -> Option<Cost> {
+    if let Some(t) = &context.total {
+        return Some(t.clone());
+    }
+    let extra = unlisted(releases, context).into_iter().filter_map(|p| p.debited.as_ref());
+    extra.into_iter().try_fold(total(releases, relation?)?, |sum, c| sum.combine(c, 1))
+}
+
 fn promise(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, unit: &Unit, context: &Context) {
     let _ = write!(
         out,
@@ -261,8 +277,9 @@ fn promise(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, u
         out.push_str("</section>");
         return;
     }
-    let own = context.total.clone().or_else(|| total(releases, relation?));
-    let swap = total(releases, "replace_one");
+    let own = own_total(releases, relation, context);
+    // Unlisted rows have no price under the other relation.
+    let swap = if unlisted(releases, context).is_empty() { total(releases, "replace_one") } else { None };
     let _ = write!(out, "<p>{}</p>", words::odds(relation, unit, own.as_ref(), swap.as_ref()));
     if let Some(b) = &context.budget {
         let _ = write!(
@@ -293,6 +310,19 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
 
     let mut running = context.budget.as_ref().map_or_else(|| Some(Cost::default()), |b| Some(b.before.clone()));
     let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let unlisted = unlisted(releases, context);
+    for p in &unlisted {
+        running = running.and_then(|sum| sum.combine(p.debited.as_ref().unwrap_or(&Cost::default()), 1));
+        rows.push(vec![
+            escape(&p.id),
+            escape(p.asked.as_deref().unwrap_or("not in this report")),
+            String::new(),
+            cell(p.debited.as_ref()),
+            words::NONE.to_owned(),
+            cell(p.spent.as_ref().or(running.as_ref())),
+            cell(p.left.as_ref()),
+        ]);
+    }
     for (i, r) in releases.iter().enumerate() {
         let price = context.prices.iter().find(|p| p.id == r.id);
         let stored = price.is_some_and(|p| p.stored);
@@ -316,33 +346,21 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
             cell(left.as_ref()),
         ]);
     }
-    for p in context.prices.iter().filter(|p| releases.iter().all(|r| r.id != p.id)) {
-        rows.push(vec![
-            escape(&p.id),
-            escape(p.asked.as_deref().unwrap_or("not in this report")),
-            String::new(),
-            cell(p.debited.as_ref()),
-            words::NONE.to_owned(),
-            cell(p.spent.as_ref()),
-            cell(p.left.as_ref()),
-        ]);
-    }
-    let sums = keys.map(|n| total(releases, n));
+    let other = if unlisted.is_empty() { limited(total(releases, keys[1])) } else { words::NONE.to_owned() };
     let last = |key: usize| rows.last().and_then(|r| r.get(key)).cloned().unwrap_or_default();
     let (after, left) = match &context.budget {
         Some(b) => (show(&b.after), cell(b.cap.combine(&b.after, -1).as_ref())),
         None => (last(5), last(6)),
     };
-    let own = context.total.clone().or_else(|| sums[0].clone());
-    let foot =
-        ["this report".to_owned(), String::new(), String::new(), limited(own), limited(sums[1].clone()), after, left];
+    let own = own_total(releases, relation, context);
+    let foot = ["this report".to_owned(), String::new(), String::new(), limited(own), other, after, left];
 
     let mark = if plain { "ε, " } else { "cost, " };
     let names = if replace { ["replace one", "add/remove"] } else { ["add/remove", "replace one"] };
     let (first, second) = (format!("{mark}{}", names[0]), format!("{mark}{}", names[1]));
     let head = [
         ("release", Set::Text),
-        ("kind", Set::Text),
+        ("kind", Set::Whole),
         ("result", Set::Whole),
         (first.as_str(), Set::Number),
         (second.as_str(), Set::Number),

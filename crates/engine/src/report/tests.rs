@@ -140,7 +140,7 @@ fn totals_are_exact_and_agree_between_the_parts_of_the_page() {
     let out = page(&releases(), &context);
     let foot = out.split("<tfoot>").nth(1).and_then(|s| s.split("</tfoot>").next()).unwrap().to_owned();
     assert!(foot.contains(">3.7<") && foot.contains(">4<") && foot.contains(">6<"), "{foot}");
-    assert!(out.contains("This report cost ε = 3.7."), "own cost");
+    assert!(out.contains("This report cost ε\u{a0}=\u{a0}3.7."), "own cost");
     // The composed total of the accounting takes precedence over the sum (parallel parts).
     let out = page(&releases(), &Context { total: Some(epsilon("2")), ..Context::default() });
     assert!(out.contains("<strong>7.39</strong>"));
@@ -158,6 +158,21 @@ fn a_stored_release_costs_nothing_again() {
     assert!(out.contains("already paid"));
     let body = out.split("<tbody>").nth(1).and_then(|s| s.split("</tbody>").next()).unwrap().to_owned();
     assert_eq!(body.matches(">0.5<").count(), 3, "cost, spent, left: {body}");
+}
+
+#[test]
+fn an_unlisted_price_counts_in_the_total() {
+    let all = [release("a", "count", "0.5", "1", &json!({"count": 10, "error_95": 6}), &[])];
+    let row = PriceRow {
+        id: "_n".into(),
+        asked: Some("planning count".into()),
+        debited: Some(epsilon("0.02")),
+        ..PriceRow::default()
+    };
+    let out = page(&all, &Context { prices: vec![row], ..Context::default() });
+    let foot = out.split("<tfoot>").nth(1).and_then(|s| s.split("</tfoot>").next()).unwrap().to_owned();
+    assert_eq!(foot.matches(">0.52<").count(), 2, "{foot}");
+    assert!(out.contains("planning count") && out.contains("<strong>1.69</strong>")); // e^0.52 = 1.682
 }
 
 #[test]

@@ -140,7 +140,7 @@ pub(super) fn cost(c: &Cost) -> String {
     let mut parts = Vec::new();
     for (name, value) in [("ε", &c.epsilon), ("δ", &c.delta), ("ρ", &c.rho)] {
         if let Some(v) = value {
-            parts.push(format!("{name} = {}", amount(v)));
+            parts.push(format!("{name}\u{a0}=\u{a0}{}", amount(v)));
         }
     }
     if parts.is_empty() { NONE.to_owned() } else { parts.join(", ") }
@@ -282,7 +282,7 @@ pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
         ),
         _ => "The file does not name the neighbour relation, so no promise can be read from this report.".to_owned(),
     };
-    format!("Protected is {unit_text}. {relation_text}")
+    format!("The protected unit is {unit_text}. {relation_text}")
 }
 
 /// The worst-case-odds paragraph as HTML.
