@@ -208,7 +208,7 @@ fn header(out: &mut String, title: &str, id: &str, dataset: &Value, release: &Va
     let made = read::text(release, "software").map_or_else(String::new, |s| format!(" · {}", escape(&s)));
     let _ = write!(
         out,
-        r#"<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>"#,
+        "<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>",
         escape(title),
         escape(id)
     );
@@ -356,7 +356,7 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
     let foot = ["this report".to_owned(), String::new(), String::new(), limited(own), other, after, left];
 
     let mark = if plain { "ε, " } else { "cost, " };
-    let names = if replace { ["replace one", "add/remove"] } else { ["add/remove", "replace one"] };
+    let names = if replace { ["replace\u{a0}one", "add/remove"] } else { ["add/remove", "replace\u{a0}one"] };
     let (first, second) = (format!("{mark}{}", names[0]), format!("{mark}{}", names[1]));
     let head = [
         ("release", Set::Text),

@@ -1,6 +1,8 @@
 //! The charts: each takes a released value and returns a drawing with its legend, or nothing when there is nothing to
 //! draw. Only released numbers are read here.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::read::{list, num, nums, pairs, plain, text};
@@ -101,12 +103,15 @@ fn middle(curve: &[(f64, f64)]) -> String {
     })
 }
 
+/// Points joined by straight lines, in data coordinates.
+type Polyline = Vec<(f64, f64)>;
+
 /// Upper and lower edge of a union of rectangles, as steps; a gap in the union starts a new piece.
-fn outline(band: &[[f64; 4]]) -> Vec<Vec<(f64, f64)>> {
+fn outline(band: &[[f64; 4]]) -> Vec<Polyline> {
     let mut cuts: Vec<f64> = band.iter().flat_map(|b| [b[0], b[1]]).collect();
     cuts.sort_by(f64::total_cmp);
     cuts.dedup();
-    let (mut upper, mut lower): (Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>) = (vec![Vec::new()], vec![Vec::new()]);
+    let (mut upper, mut lower): (Vec<Polyline>, Vec<Polyline>) = (vec![Vec::new()], vec![Vec::new()]);
     for w in cuts.windows(2) {
         let &[a, b] = w else { continue };
         let over: Vec<&[f64; 4]> = band.iter().filter(|r| r[0] <= a && r[1] >= b).collect();
@@ -333,7 +338,7 @@ fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     let mut p = Plot::new(xs, ys, 0.0);
     p.top = top;
     p.height = top + p.bottom + ROW * n;
-    p.left = (as_f64(longest) * 7.0 + 14.0).clamp(54.0, 200.0);
+    p.left = (as_f64(longest) * 7.8 + 16.0).clamp(54.0, 220.0);
     for (i, name) in names.iter().enumerate() {
         let y = p.y(as_f64(i) + 0.5).unwrap_or(0.0) + 4.0;
         let x = p.left - 7.0;
@@ -416,7 +421,7 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
         note.push_str("other terms are drawn per unit or against their base level. ");
     }
     if all.len() > shown.len() {
-        note.push_str(&format!("The first {MOST_ROWS} of {} terms are drawn.", all.len()));
+        let _ = write!(note, "The first {MOST_ROWS} of {} terms are drawn.", all.len());
     }
     let strongest = shown.iter().max_by(|a, b| a.estimate.abs().total_cmp(&b.estimate.abs()));
     let description = format!(

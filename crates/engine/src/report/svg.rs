@@ -60,7 +60,7 @@ impl Axis {
         if tick == 0.0 {
             return "0".to_owned();
         }
-        if size >= 1e12 || size < 1e-3 {
+        if !(1e-3..1e12).contains(&size) {
             return words::scientific(tick, 3);
         }
         let (unit, suffix) = match size {

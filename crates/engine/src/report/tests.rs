@@ -78,25 +78,36 @@ fn a_report_with_every_kind_is_well_formed_and_self_contained() {
     }
 }
 
+/// Puts the text wherever a string stands.
+fn poison(v: &mut Value, evil: &str) {
+    match v {
+        Value::String(s) => {
+            let keep = ["kind", "linear", "logistic"].contains(&s.as_str());
+            if !keep && super::words::value_of(s).is_none() {
+                evil.clone_into(s);
+            }
+        }
+        Value::Array(a) => {
+            for x in a {
+                poison(x, evil);
+            }
+        }
+        Value::Object(o) => {
+            for (_, x) in o.iter_mut().filter(|(k, _)| *k != "kind") {
+                poison(x, evil);
+            }
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn everything_from_outside_is_escaped() {
     let evil = "<script>alert('x')</script>\"&\u{0}";
     let mut all = releases();
-    // Put the text wherever a string stands.
-    fn poison(v: &mut Value, evil: &str) {
-        match v {
-            Value::String(s) => {
-                let keep = ["kind", "linear", "logistic"].contains(&s.as_str());
-                if !keep && super::words::value_of(s).is_none() {
-                    evil.clone_into(s);
-                }
-            }
-            Value::Array(a) => a.iter_mut().for_each(|x| poison(x, evil)),
-            Value::Object(o) => o.iter_mut().filter(|(k, _)| *k != "kind").for_each(|(_, x)| poison(x, evil)),
-            _ => {}
-        }
+    for r in &mut all {
+        poison(r, evil);
     }
-    all.iter_mut().for_each(|r| poison(r, evil));
     all.push(release(evil, evil, evil, evil, &json!({evil: evil, "b": [evil]}), &[evil]));
     let context = Context {
         title: Some(evil.into()),
@@ -270,7 +281,8 @@ fn relations_and_units_are_stated() {
     let out = html(&file("d", "replace_one", &json!({"column": "person", "max_rows": 4}), &all), &Context::default());
     check(&out);
     assert!(
-        out.contains("counts for this data set is replace one") && out.contains("one value of <strong>person</strong>")
+        out.contains("counts for this data set is replace\u{a0}one;")
+            && out.contains("one value of <strong>person</strong>")
     );
     assert!(out.contains("no more than 4 rows of each are used"));
     // Every plot names its cost and relation.

@@ -3,6 +3,8 @@
 //! Everything here is total: a number that is missing, infinite or out of range becomes a dash or a plain statement.
 //! Functions that return HTML say so; all others return plain text that the caller escapes.
 
+use std::fmt::Write as _;
+
 use super::html::escape;
 use super::{Cost, Unit};
 
@@ -333,11 +335,12 @@ pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, ot
                 // Removing and adding costs at most 2ε; the exact replace-one cost may be smaller.
                 let swap =
                     other.and_then(|c| read(&c.epsilon)).filter(|x| *x >= 0.0).map_or(2.0 * e, |x| x.min(2.0 * e));
-                text.push_str(&format!(
+                let _ = write!(
+                    text,
                     " Their odds between any two things {} might say change by at most a factor of {}.",
                     verb.1,
                     factor(swap)
-                ));
+                );
             }
             text + &remark(e)
         }
@@ -435,7 +438,7 @@ pub(super) fn reading(kind: &str) -> &'static str {
              reaches zero may be empty. Negative counts come from the noise: they are kept in release.json and drawn as zero."
         }
         "crosstab" => {
-            "Darker cells hold more records. Every cell carries the same noise, so compare a cell with the error given below \
+            "The stronger the shade, the more records. Every cell carries the same noise, so compare a cell with the error given below \
              the table before reading anything into it."
         }
         "quantiles" => {
