@@ -368,7 +368,7 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         ("left", Set::Number),
     ];
     out.push_str(r#"<section id="spent"><h2>What was spent</h2>"#);
-    out.push_str(&html::table("spent", &head, &rows, Some(&foot)));
+    out.push_str(&html::table(if plain { "spent" } else { "spent tight" }, &head, &rows, Some(&foot)));
     let _ = write!(
         out,
         r#"<p class="small">What counts for this data set is {}; the other relation is shown for comparison. Costs add up over everything ever released from a data set. Releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows.</p></section>"#,

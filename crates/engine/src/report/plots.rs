@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::read::{list, num, nums, pairs, plain, text};
-use super::svg::{Axis, Plot, Ticks, Words, shorten};
+use super::svg::{Axis, Plot, Ticks, Words, squeeze};
 use super::words::{self, as_f64};
 
 /// A drawing and the entries of its legend (the class of the key, its words).
@@ -242,8 +242,11 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         ("shade", "± 2 standard errors, noise included".to_owned()),
         ("zero", "zero".to_owned()),
     ];
+    let slope = num(v, "weighted_slope").map_or_else(String::new, |s| {
+        format!(" Slope of the residuals over the fitted probability, weighted by count: {}.", words::number(s))
+    });
     let note = Some(format!(
-        "{outside} of {} lie outside; about {} would by chance.",
+        "{outside} of {} lie outside; about {} would by chance.{slope}",
         words::plural(bins.len(), "group", "groups"),
         words::number((as_f64(bins.len()) * 0.5).round() / 10.0)
     ));
@@ -342,7 +345,7 @@ fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     for (i, name) in names.iter().enumerate() {
         let y = p.y(as_f64(i) + 0.5).unwrap_or(0.0) + 4.0;
         let x = p.left - 7.0;
-        p.text("tick", x, y, "end", &shorten(name, MOST));
+        p.text("tick", x, y, "end", &squeeze(name, MOST));
     }
     p
 }
@@ -419,6 +422,9 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
     if with_range {
         note.push_str("Arrows give the declared range over which the effect of a numeric column is drawn; ");
         note.push_str("other terms are drawn per unit or against their base level. ");
+    }
+    if shown.iter().flat_map(|e| [e.low, e.high]).flatten().any(|x| x < p.xs.low || x > p.xs.high) {
+        note.push_str("An interval that reaches the edge goes on beyond it. ");
     }
     if all.len() > shown.len() {
         let _ = write!(note, "The first {MOST_ROWS} of {} terms are drawn.", all.len());
