@@ -4,7 +4,7 @@
 //! phone. Everything here is post-processing of released values; a value that is missing or odd is shown as a dash,
 //! never an error, and everything that comes from outside is escaped.
 //!
-//! - [`html`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
+//! - [`html()`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
 //!   `words` numbers and sentences; `read` access to values.
 
 mod html;
