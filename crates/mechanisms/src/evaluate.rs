@@ -8,6 +8,7 @@
 //! # Checked by
 //! `evaluate::tests::{terms_stay_in_their_bounds, record_wise, missing_and_other, unit_cap}`
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -148,23 +149,22 @@ impl Prepared {
         let mut inputs = Inputs {
             schema,
             batch,
-            narrowed: &self.declared,
             numbers: HashMap::new(),
         };
         for &c in &self.used {
             inputs.present(c, &mut keep);
         }
         if let Some(filter) = &self.program.filter {
+            inputs.read(&self.used, &self.declared);
             let truth = inputs.values(filter, &[], n);
             keep.iter_mut()
-                .zip(&truth)
+                .zip(truth.iter())
                 .for_each(|(k, t)| *k = *k && *t != 0.0);
         }
-        inputs.narrowed = &self.narrowed;
-        inputs.numbers.clear();
+        inputs.read(&self.used, &self.narrowed);
         let mut terms: Vec<Vec<f64>> = Vec::with_capacity(self.program.terms.len());
         for (term, bound) in self.program.terms.iter().zip(&self.bounds) {
-            let mut values = inputs.values(term, &terms, n);
+            let mut values = inputs.values(term, &terms, n).into_owned();
             values.iter_mut().for_each(|v| *v = into(*v, *bound));
             terms.push(values);
         }
@@ -197,7 +197,7 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
             (Unit::Column { column, .. }, _) => batch.encode(column, row, &mut hash),
             (Unit::Row, SplitBy::Column(c)) => batch.encode(*c, row, &mut hash),
             (Unit::Row, SplitBy::Content) => {
-                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash))
+                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash));
             }
         }
         let digest: [u8; 32] = hash.finalize().into();
@@ -210,7 +210,7 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
 struct Inputs<'a> {
     schema: &'a Schema,
     batch: &'a Batch,
-    narrowed: &'a [Option<Interval>],
+    /// Numeric columns as numbers inside their bounds.
     numbers: HashMap<usize, Vec<f64>>,
 }
 
@@ -239,120 +239,117 @@ impl Inputs<'_> {
                 .iter_mut()
                 .zip(v)
                 .for_each(|(k, x)| clear(k, drops && x.is_nan())),
-            Cells::Code(v) => keep.iter_mut().zip(v).for_each(|(k, x)| {
-                clear(
-                    k,
-                    (drops && *x == MISSING_CODE) || (other.is_none() && *x == OTHER_CODE),
-                )
-            }),
+            Cells::Code(v) => {
+                let gone =
+                    |x: u32| (drops && x == MISSING_CODE) || (other.is_none() && x == OTHER_CODE);
+                keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, gone(*x)));
+            }
             Cells::Id(_) => {}
             Cells::Unread => keep.iter_mut().for_each(|k| *k = false),
         }
     }
 
-    /// Numeric value of a column (levels: the index), missing cells imputed or (dropped anyway) low.
-    fn column(&mut self, c: usize, n: usize) -> Vec<f64> {
-        if let Some(v) = self.numbers.get(&c) {
-            return v.clone();
+    /// Reads the numeric columns; missing cells are imputed or (dropped anyway) low.
+    fn read(&mut self, used: &[usize], bounds: &[Option<Interval>]) {
+        self.numbers.clear();
+        for &c in used {
+            let Some(Some(bound)) = bounds.get(c).copied() else {
+                continue;
+            };
+            let fill = match self.missing(c) {
+                Missing::Impute(x) => x,
+                Missing::Drop => bound.lower,
+            };
+            let values = match self.batch.column(c) {
+                #[allow(
+                    clippy::cast_precision_loss,
+                    reason = "clamped; declared bounds are at most 2^53"
+                )]
+                Cells::Integer(v) => v
+                    .iter()
+                    .map(|x| {
+                        into(
+                            if *x == MISSING_INTEGER {
+                                fill
+                            } else {
+                                *x as f64
+                            },
+                            bound,
+                        )
+                    })
+                    .collect(),
+                Cells::Real(v) => v
+                    .iter()
+                    .map(|x| into(if x.is_nan() { fill } else { *x }, bound))
+                    .collect(),
+                Cells::Code(_) | Cells::Id(_) | Cells::Unread => {
+                    vec![bound.lower; self.batch.rows()]
+                }
+            };
+            self.numbers.insert(c, values);
         }
-        let bound = match (
-            self.narrowed.get(c),
-            self.schema.columns.get(c).map(|c| &c.kind),
-        ) {
-            (Some(Some(i)), _) => *i,
-            #[allow(clippy::cast_precision_loss, reason = "level counts are below 2^32")]
-            (_, Some(Kind::Levels { levels, .. })) => Interval {
-                lower: 0.0,
-                upper: levels.len().saturating_sub(1) as f64,
-            },
-            _ => Interval {
-                lower: 0.0,
-                upper: 0.0,
-            },
+    }
+
+    /// Level indices of a level column, with missing cells imputed and undeclared texts substituted.
+    fn codes(&self, c: usize, n: usize) -> Vec<u32> {
+        let (last, other) = match self.schema.columns.get(c).map(|c| &c.kind) {
+            Some(Kind::Levels { levels, other }) => {
+                (levels.len().saturating_sub(1), other.unwrap_or(0))
+            }
+            _ => (0, 0),
         };
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "level counts are below 2^32"
+        )]
+        let last = last as u32;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to the levels"
+        )]
         let fill = match self.missing(c) {
-            Missing::Impute(x) => x,
-            Missing::Drop => bound.lower,
+            Missing::Impute(x) => x.clamp(0.0, f64::from(last)) as u32,
+            Missing::Drop => 0,
         };
-        let other = match self.schema.columns.get(c).map(|c| &c.kind) {
-            Some(Kind::Levels { other: Some(o), .. }) => f64::from(*o),
-            _ => bound.lower,
-        };
-        let values: Vec<f64> = match self.batch.column(c) {
-            #[allow(
-                clippy::cast_precision_loss,
-                reason = "the clamp below encloses; integer bounds are at most 2^53"
-            )]
-            Cells::Integer(v) => v
-                .iter()
-                .map(|x| {
-                    into(
-                        if *x == MISSING_INTEGER {
-                            fill
-                        } else {
-                            *x as f64
-                        },
-                        bound,
-                    )
-                })
-                .collect(),
-            Cells::Real(v) => v
-                .iter()
-                .map(|x| into(if x.is_nan() { fill } else { *x }, bound))
-                .collect(),
+        match self.batch.column(c) {
             Cells::Code(v) => v
                 .iter()
                 .map(|x| match *x {
-                    MISSING_CODE => into(fill, bound),
-                    OTHER_CODE => into(other, bound),
-                    x => into(f64::from(x), bound),
+                    MISSING_CODE => fill,
+                    OTHER_CODE => other.min(last),
+                    x => x.min(last),
                 })
                 .collect(),
-            Cells::Id(_) | Cells::Unread => vec![bound.lower; n],
-        };
-        self.numbers.insert(c, values.clone());
-        values
+            _ => vec![0; n],
+        }
     }
 
-    fn values(&mut self, expr: &Expr, terms: &[Vec<f64>], n: usize) -> Vec<f64> {
+    fn values<'s>(&'s self, expr: &Expr, terms: &'s [Vec<f64>], n: usize) -> Cow<'s, [f64]> {
         match expr {
-            Expr::Constant(c) => vec![*c; n],
-            Expr::Column(c) | Expr::Code(c) => self.column(*c, n),
-            Expr::Level { column, level } => {
-                let mut v = self.column(*column, n);
-                let level = f64::from(*level);
-                #[allow(
-                    clippy::float_cmp,
-                    reason = "level indices are small integers, exact in f64"
-                )]
-                v.iter_mut().for_each(|x| *x = truth(*x == level));
-                v
-            }
-            Expr::Term(t) => terms.get(*t).cloned().unwrap_or_else(|| vec![0.0; n]),
+            Expr::Constant(c) => Cow::Owned(vec![*c; n]),
+            Expr::Column(c) => self
+                .numbers
+                .get(c)
+                .map_or_else(|| Cow::Owned(vec![0.0; n]), |v| Cow::Borrowed(v.as_slice())),
+            Expr::Code(c) => Cow::Owned(self.codes(*c, n).into_iter().map(f64::from).collect()),
+            Expr::Level { column, level } => Cow::Owned(
+                self.codes(*column, n)
+                    .into_iter()
+                    .map(|x| truth(x == *level))
+                    .collect(),
+            ),
+            Expr::Term(t) => terms
+                .get(*t)
+                .map_or_else(|| Cow::Owned(vec![0.0; n]), |v| Cow::Borrowed(v.as_slice())),
             Expr::Add(a, b) => self.pair(a, b, terms, n, |x, y| x + y),
             Expr::Sub(a, b) => self.pair(a, b, terms, n, |x, y| x - y),
             Expr::Mul(a, b) => self.pair(a, b, terms, n, |x, y| x * y),
             Expr::Div(a, b) => self.pair(a, b, terms, n, |x, y| x / y),
-            Expr::Power(a, 2) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x *= *x);
-                v
-            }
-            Expr::Power(a, k) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = libm::pow(*x, f64::from(*k)));
-                v
-            }
-            Expr::Call(f, a) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = apply(*f, *x));
-                v
-            }
-            Expr::Clamp(a, i) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = into(*x, *i));
-                v
-            }
+            Expr::Power(a, 2) => self.each(a, terms, n, |x| x * x),
+            Expr::Power(a, k) => self.each(a, terms, n, |x| libm::pow(x, f64::from(*k))),
+            Expr::Call(f, a) => self.each(a, terms, n, |x| apply(*f, x)),
+            Expr::Clamp(a, i) => self.each(a, terms, n, |x| into(x, *i)),
             #[allow(
                 clippy::float_cmp,
                 reason = "the analyst's comparison, taken literally"
@@ -369,32 +366,38 @@ impl Inputs<'_> {
             }),
             Expr::And(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 && y != 0.0)),
             Expr::Or(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 || y != 0.0)),
-            Expr::Not(a) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = truth(*x == 0.0));
-                v
-            }
+            Expr::Not(a) => self.each(a, terms, n, |x| truth(x == 0.0)),
         }
     }
 
-    fn pair(
-        &mut self,
+    fn each<'s>(
+        &'s self,
+        a: &Expr,
+        terms: &'s [Vec<f64>],
+        n: usize,
+        f: impl Fn(f64) -> f64,
+    ) -> Cow<'s, [f64]> {
+        let mut v = self.values(a, terms, n).into_owned();
+        v.iter_mut().for_each(|x| *x = f(*x));
+        Cow::Owned(v)
+    }
+
+    fn pair<'s>(
+        &'s self,
         a: &Expr,
         b: &Expr,
-        terms: &[Vec<f64>],
+        terms: &'s [Vec<f64>],
         n: usize,
         f: impl Fn(f64, f64) -> f64,
-    ) -> Vec<f64> {
-        // A constant operand needs no vector of its own.
+    ) -> Cow<'s, [f64]> {
+        let mut x = self.values(a, terms, n).into_owned();
         if let Expr::Constant(k) = b {
-            let mut x = self.values(a, terms, n);
             x.iter_mut().for_each(|x| *x = f(*x, *k));
-            return x;
+        } else {
+            let y = self.values(b, terms, n);
+            x.iter_mut().zip(y.iter()).for_each(|(x, y)| *x = f(*x, *y));
         }
-        let mut x = self.values(a, terms, n);
-        let y = self.values(b, terms, n);
-        x.iter_mut().zip(&y).for_each(|(x, y)| *x = f(*x, *y));
-        x
+        Cow::Owned(x)
     }
 }
 

@@ -18,8 +18,12 @@ pub struct FixedPoint {
     pub bits: i32,
 }
 
-/// Grid values of one record stay within ±2^52, so f64 → i64 is exact.
-const MAX_GRID: f64 = 4_503_599_627_370_496.0;
+/// Grid indices of one record stay within ±2^51.
+const MAX_GRID: f64 = 2_251_799_813_685_248.0;
+
+/// 1.5·2^52. For |x| ≤ 2^51 the sum x + MAGIC lies in [2^52, 2^53], where f64 are the whole numbers, so the
+/// addition rounds x to the nearest integer (ties to even) and the bit patterns differ by exactly that integer.
+const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 impl FixedPoint {
     /// The step, 2^−bits.
@@ -36,15 +40,9 @@ impl FixedPoint {
         }
     }
 
-    /// The grid index nearest to `x`, in ±2^52; monotone in `x`.
+    /// The grid index nearest to `x`, in ±2^51; monotone in `x`; 0 for NaN.
     pub fn index(self, x: f64) -> i64 {
-        let scaled = (x * libm::ldexp(1.0, self.bits)).clamp(-MAX_GRID, MAX_GRID);
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "clamped to ±2^52; NaN casts to 0"
-        )]
-        let index = scaled.round_ties_even() as i64;
-        index
+        nearest(x * libm::ldexp(1.0, self.bits))
     }
 
     /// The number a sum of grid indices stands for.
@@ -52,6 +50,20 @@ impl FixedPoint {
     pub fn value(self, index: i128) -> f64 {
         libm::ldexp(index as f64, self.bits.saturating_neg())
     }
+}
+
+fn nearest(x: f64) -> i64 {
+    let x = if x.is_nan() {
+        0.0
+    } else {
+        x.clamp(-MAX_GRID, MAX_GRID)
+    };
+    #[allow(
+        clippy::cast_possible_wrap,
+        reason = "bit patterns of positive numbers below 2^53"
+    )]
+    let index = ((x + MAGIC).to_bits() as i64).wrapping_sub(MAGIC.to_bits() as i64);
+    index
 }
 
 /// How the values of a term are cut into cells.
@@ -275,47 +287,72 @@ fn add_grid(
     bounds: &[Interval],
 ) {
     let total = cells(axes);
-    let mut index = vec![0usize; rows.rows];
-    for axis in axes {
-        let width = axis.cut.cells();
-        if let Some(values) = rows.terms.get(axis.term) {
-            index
-                .iter_mut()
-                .zip(values)
-                .for_each(|(i, x)| *i = i.saturating_mul(width).saturating_add(axis.cut.cell(*x)));
+    let mut index = Vec::new();
+    if axes.is_empty() {
+        if let Some(s) = state.0.first_mut() {
+            *s = s.saturating_add(i128::try_from(rows.rows).unwrap_or(i128::MAX));
         }
-    }
-    let mut counts = vec![0i64; total];
-    for i in &index {
-        if let Some(c) = counts.get_mut(*i) {
-            *c = c.saturating_add(1);
+    } else {
+        index = cell_indices(axes, rows);
+        let mut counts = vec![0i64; total];
+        for i in &index {
+            if let Some(c) = counts.get_mut(*i) {
+                *c = c.saturating_add(1);
+            }
         }
+        state
+            .0
+            .iter_mut()
+            .zip(&counts)
+            .for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
     }
-    state
-        .0
-        .iter_mut()
-        .zip(&counts)
-        .for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
     let Some(sum) = sum else { return };
     let Some(values) = rows.terms.get(sum.term) else {
         return;
     };
+    let limits = limits(sum, bounds);
+    let scale = libm::ldexp(1.0, sum.fixed.bits);
+    if let ([], Some((low, high))) = (axes, limits.first()) {
+        // Blocks of 1024 indices of at most 2^51 in absolute value add up to at most 2^61.
+        let exact = values.chunks(1024).fold(0i128, |total, block| {
+            let part = block.iter().fold(0i64, |s, x| {
+                s.wrapping_add(nearest(x * scale).clamp(*low, (*high).max(*low)))
+            });
+            total.saturating_add(i128::from(part))
+        });
+        if let Some(s) = state.0.get_mut(1) {
+            *s = s.saturating_add(exact);
+        }
+        return;
+    }
     let inner = total
         .checked_div(axes.first().map_or(1, |a| a.cut.cells()))
         .unwrap_or(1)
         .max(1);
-    let limits = limits(sum, bounds);
     for (i, x) in index.iter().zip(values) {
         let (low, high) = limits
             .get(i.checked_div(inner).unwrap_or(0))
             .or(limits.last())
             .copied()
             .unwrap_or((0, 0));
-        let v = sum.fixed.index(*x).clamp(low, high.max(low));
+        let v = nearest(x * scale).clamp(low, high.max(low));
         if let Some(s) = state.0.get_mut(total.saturating_add(*i)) {
             *s = s.saturating_add(i128::from(v));
         }
     }
+}
+
+fn cell_indices(axes: &[Axis], rows: &Evaluated) -> Vec<usize> {
+    let mut index = vec![0usize; rows.rows];
+    for axis in axes {
+        let width = axis.cut.cells();
+        if let Some(values) = rows.terms.get(axis.term) {
+            for (i, x) in index.iter_mut().zip(values) {
+                *i = i.saturating_mul(width).saturating_add(axis.cut.cell(*x));
+            }
+        }
+    }
+    index
 }
 
 /// The limits of a cell sum: as given, or the term's own bounds.

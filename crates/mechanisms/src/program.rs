@@ -183,7 +183,7 @@ impl Expr {
                 b.walk(visit);
             }
             Self::Power(a, _) | Self::Call(_, a) | Self::Clamp(a, _) | Self::Not(a) => {
-                a.walk(visit)
+                a.walk(visit);
             }
         }
     }
@@ -214,7 +214,9 @@ impl Split {
     pub fn id(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+        let mut first = [0u8; 8];
+        first.iter_mut().zip(digest).for_each(|(a, b)| *a = b);
+        format!("{:016x}", u64::from_be_bytes(first))
     }
 
     /// The part a hash value falls into: thresholds are ⌊cumulative share · 2⁶⁴⌋.
@@ -400,10 +402,10 @@ impl<'a> Scope<'a> {
             Comparison::NotEqual => {}
         }
         // An empty interval means the filter keeps no record: leave the declared bounds.
-        if i.lower <= i.upper && i.lower.is_finite() && i.upper.is_finite() {
-            if let Some(slot) = self.narrowed.get_mut(index) {
-                *slot = Some(i);
-            }
+        if let Ok(i) = Interval::new(i.lower, i.upper)
+            && let Some(slot) = self.narrowed.get_mut(index)
+        {
+            *slot = Some(i);
         }
     }
 
@@ -638,8 +640,8 @@ impl RowProgram {
                 .or_insert(0.0) += square;
         }
         Ok(groups
-            .iter()
-            .map(|(_, combos)| combos.values().copied().fold(0.0, f64::max))
+            .values()
+            .map(|combos| combos.values().copied().fold(0.0, f64::max))
             .sum())
     }
 }

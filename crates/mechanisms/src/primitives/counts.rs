@@ -104,6 +104,7 @@ impl Sums {
     }
 
     /// The noise on the sum of a group whose records lie in `low..=high` (grid units).
+    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     pub fn lattice(&self, low: i64, high: i64, context: &Context) -> Result<Lattice, DeskError> {
         let c = self.centre(low, high);
         let m = high.saturating_sub(c).max(c.saturating_sub(low)).max(0);
@@ -178,7 +179,7 @@ impl Desk<'_> {
                 .as_ref()
                 .is_none_or(|w| w.scale().to_f64() < lattice.scale().to_f64())
             {
-                widest = Some(lattice.clone());
+                widest = Some(lattice);
             }
             for inner in 0..grid.inner {
                 let at = g.saturating_mul(grid.inner).saturating_add(inner);

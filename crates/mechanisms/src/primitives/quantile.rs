@@ -246,7 +246,8 @@ impl Desk<'_> {
         }
         let at = |i: usize| prefix.get(i).copied().unwrap_or(sum);
         let mut chosen = Vec::new();
-        let mut ranges = VecDeque::from([0..shape.first]);
+        let mut ranges = VecDeque::new();
+        ranges.push_back(0..shape.first);
         for e in step.exponents(self.context) {
             #[allow(clippy::arithmetic_side_effects, reason = "division by 2")]
             let rate = self.context.per_record(&e) / Rational::from(2u8);
