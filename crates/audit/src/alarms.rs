@@ -185,10 +185,7 @@ mod tests {
             for k in 0..n {
                 for p in [0.001, 0.1, 0.5, 0.77, 0.95] {
                     let want = summed(k, n, p);
-                    assert!(
-                        (at_most(k, n, p) - want).abs() < 1e-12,
-                        "n={n} k={k} p={p}"
-                    );
+                    assert!((at_most(k, n, p) - want).abs() < 1e-12, "n={n} k={k} p={p}");
                     assert!((at_least(k + 1, n, p) - (1.0 - want)).abs() < 1e-12);
                 }
             }
@@ -214,7 +211,9 @@ mod tests {
     fn a_private_mechanism_alarms_as_rarely_as_stated() {
         // randomised response at ln 3, 40 runs each: the exact probability of a bound above ln 3
         let (p, q, runs, false_alarm) = (0.75, 0.25, 40, 0.05);
-        let mass = |k: u64, p: f64| at_most(k, runs, p) - if k > 0 { at_most(k - 1, runs, p) } else { 0.0 };
+        let mass = |k: u64, p: f64| {
+            at_most(k, runs, p) - if k > 0 { at_most(k - 1, runs, p) } else { 0.0 }
+        };
         let mut alarms = 0.0;
         for hits in 0..=runs {
             for other in 0..=runs {

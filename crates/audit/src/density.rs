@@ -74,12 +74,16 @@ pub fn gaussian_delta(sigma: f64, epsilon: f64, sensitivity: f64) -> f64 {
 
 /// The smallest σ at which Gaussian noise is (ε, δ)-private.
 pub fn gaussian_sigma(epsilon: f64, delta: f64, sensitivity: f64) -> f64 {
-    turn(1e-6, 1e9, |s| gaussian_delta(s, epsilon, sensitivity) <= delta)
+    turn(1e-6, 1e9, |s| {
+        gaussian_delta(s, epsilon, sensitivity) <= delta
+    })
 }
 
 /// The smallest ε at which Gaussian noise of deviation σ is (ε, δ)-private.
 pub fn gaussian_epsilon(sigma: f64, delta: f64, sensitivity: f64) -> f64 {
-    turn(1e-9, 500.0, |e| gaussian_delta(sigma, e, sensitivity) <= delta)
+    turn(1e-9, 500.0, |e| {
+        gaussian_delta(sigma, e, sensitivity) <= delta
+    })
 }
 
 fn phi(x: f64) -> f64 {

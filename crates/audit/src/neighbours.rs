@@ -212,9 +212,8 @@ impl Strategy {
                 "its outputs are not exact values plus one draw each".to_owned(),
             ));
         }
-        let minus_offset = |v: Vec<f64>| -> Vec<f64> {
-            v.iter().zip(&offset).map(|(a, b)| a - b).collect()
-        };
+        let minus_offset =
+            |v: Vec<f64>| -> Vec<f64> { v.iter().zip(&offset).map(|(a, b)| a - b).collect() };
         let columns = (0..k)
             .map(|u| silent(&[u]).map(minus_offset))
             .collect::<Result<Vec<_>, _>>()?;
@@ -223,7 +222,11 @@ impl Strategy {
         for u in 0..k {
             for v in (u..k).take(reach) {
                 let both = minus_offset(silent(&[u, v])?);
-                let sum: Vec<f64> = columns[u].iter().zip(&columns[v]).map(|(a, b)| a + b).collect();
+                let sum: Vec<f64> = columns[u]
+                    .iter()
+                    .zip(&columns[v])
+                    .map(|(a, b)| a + b)
+                    .collect();
                 if both != sum {
                     return Err(AuditError::Method(format!(
                         "units {u} and {v} together are not the sum of each alone"

@@ -65,7 +65,9 @@ impl Mechanism for Purchases {
         for (i, (_, purchase)) in self.0.iter().enumerate() {
             let fold = FoldId(i);
             values.push(match purchase {
-                Purchase::Counts(groups, s) => integers(&desk.counts(fold, groups.as_deref(), s)?),
+                Purchase::Counts(groups, s) => {
+                    integers(&desk.counts(fold, groups.as_deref(), s)?)
+                }
                 // the centres are public
                 Purchase::Sums(groups, s) => integers(&desk.sums(fold, groups.as_deref(), s)?.0),
                 Purchase::Quantile(s) => desk.quantile(fold, s)?.into(),

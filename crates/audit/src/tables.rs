@@ -87,9 +87,7 @@ impl Universe {
         }
         let column = |c: usize| match &self.schema.columns[c].kind {
             Kind::Real { .. } => Cells::Real(rows.iter().map(|(_, r)| r[c]).collect()),
-            Kind::Integer { .. } => {
-                Cells::Integer(rows.iter().map(|(_, r)| whole(r[c])).collect())
-            }
+            Kind::Integer { .. } => Cells::Integer(rows.iter().map(|(_, r)| whole(r[c])).collect()),
             #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

@@ -33,14 +33,8 @@ fn generalised_testing_is_flagged() {
         let found = losses(&pairs(1), |table, noise| {
             let kinds = [i128::from(table[0]), i128::from(table[1])];
             let scores: Vec<i128> = (0..2 * t).map(|i| kinds[i / t]).collect();
-            let answers = broken::generalised_testing(
-                &scores,
-                0,
-                &ratio(2, 1),
-                &ratio(2, 1),
-                is_long,
-                noise,
-            );
+            let answers =
+                broken::generalised_testing(&scores, 0, &ratio(2, 1), &ratio(2, 1), is_long, noise);
             is_long(&answers.unwrap())
         })
         .unwrap();
@@ -109,12 +103,19 @@ fn printed_bin_sums_are_flagged() {
         (0..=128)
             .flat_map(|i| {
                 let p = f64::from(i) / 128.0;
-                let bin = edges[1..edges.len() - 1].iter().filter(|e| **e <= p).count();
+                let bin = edges[1..edges.len() - 1]
+                    .iter()
+                    .filter(|e| **e <= p)
+                    .count();
                 [(bin, p, 0.0), (bin, p, 1.0)]
             })
             .collect()
     };
-    for (last, added, replaced) in [(1.0 / 64.0, 16.496, 17.0), (0.0625, 4.485, 4.97), (0.125, 2.472, 2.94)] {
+    for (last, added, replaced) in [
+        (1.0 / 64.0, 16.496, 17.0),
+        (0.0625, 4.485, 4.97),
+        (0.125, 2.472, 2.94),
+    ] {
         let edges = [0.0, 0.5, 1.0 - last, 1.0];
         let (ar, r1) = broken::printed_bin_sums(&edges, &bins(&edges));
         assert!((ar - added).abs() < 0.01, "{last}: {ar}");
@@ -132,6 +133,9 @@ fn covariance_at_the_published_sensitivity_is_flagged() {
         let (added, replaced) = broken::covariance_squared_sensitivity(d);
         assert!((added - 28.0).abs() < 1e-12 && (replaced - 27.0).abs() < 1e-12);
         let truth = gaussian_epsilon(sigma, delta, added.sqrt()) / epsilon;
-        assert!((truth - ratio).abs() < 0.006 && truth > 1.0, "{epsilon}: {truth}");
+        assert!(
+            (truth - ratio).abs() < 0.006 && truth > 1.0,
+            "{epsilon}: {truth}"
+        );
     }
 }

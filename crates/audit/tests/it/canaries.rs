@@ -16,7 +16,8 @@ fn sums() {
 
 #[test]
 fn quantile() {
-    n::quantile(ratio(1, 1), (1, 2), &n::EDGES_AND_INSIDES, 4).canary([0.928_452_816, 0.827_988_939]);
+    n::quantile(ratio(1, 1), (1, 2), &n::EDGES_AND_INSIDES, 4)
+        .canary([0.928_452_816, 0.827_988_939]);
 }
 
 #[test]
@@ -26,7 +27,7 @@ fn medians() {
 
 #[test]
 fn range() {
-n::range(ratio(2, 1), (1, 2), &[0.0, 1.0, 2.0, 3.0], 3).canary([0.879_797_597, 0.926_564_419]);
+    n::range(ratio(2, 1), (1, 2), &[0.0, 1.0, 2.0, 3.0], 3).canary([0.879_797_597, 0.926_564_419]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::neighbours as n;
 use super::*;
 use reticent_audit::density::{
-    Labelled, gaussian_delta, gaussian_epsilon, gaussian_sigma, objective_log_density, worst_on_grid,
+    Labelled, gaussian_delta, gaussian_epsilon, gaussian_sigma, objective_log_density,
+    worst_on_grid,
 };
 use reticent_audit::neighbours::{TAIL, losses};
 use reticent_audit::purchases::Purchase;
@@ -27,12 +28,18 @@ fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64
 fn close(found: &[f64], wanted: &[f64], tolerance: f64) {
     assert_eq!(found.len(), wanted.len());
     for (f, w) in found.iter().zip(wanted) {
-        assert!((f - w).abs() < tolerance, "found {found:?}, wanted {wanted:?}");
+        assert!(
+            (f - w).abs() < tolerance,
+            "found {found:?}, wanted {wanted:?}"
+        );
     }
 }
 
 fn largest_ratio(p: &[f64], q: &[f64]) -> f64 {
-    p.iter().zip(q).map(|(p, q)| (p / q).ln().abs()).fold(0.0, f64::max)
+    p.iter()
+        .zip(q)
+        .map(|(p, q)| (p / q).ln().abs())
+        .fold(0.0, f64::max)
 }
 
 /// Instance 5: θ = 19/20, e₁ = e₂ = ½, three candidates and a fallback.
@@ -48,8 +55,16 @@ fn range_finder() {
     let ar = |t: [u32; 2]| probabilities(&audit, Relation::AddRemove, &t.to_vec());
     let r1 = |t: [u32; 2]| probabilities(&audit, Relation::ReplaceOne, &t.to_vec());
     let (four, more) = (ar([4, 0]), ar([4, 1]));
-    close(&four, &[0.567_263_983, 0.149_187_416, 0.073_648_980, 0.209_899_622], 1e-9);
-    close(&more, &[0.356_860_533, 0.189_887_765, 0.180_960_797, 0.272_290_905], 1e-9);
+    close(
+        &four,
+        &[0.567_263_983, 0.149_187_416, 0.073_648_980, 0.209_899_622],
+        1e-9,
+    );
+    close(
+        &more,
+        &[0.356_860_533, 0.189_887_765, 0.180_960_797, 0.272_290_905],
+        1e-9,
+    );
     assert!((largest_ratio(&four, &more) - 0.898_970_1).abs() < 1e-7);
     let loss = largest_ratio(&ar([20, 0]), &ar([20, 1]));
     assert!((loss - 0.974_723_1).abs() < 1e-7, "{loss}");
@@ -74,7 +89,15 @@ fn range_finder_on_parts() {
     assert_eq!(under(Relation::AddRemove), ratio(39, 40));
     assert_eq!(under(Relation::ReplaceOne), ratio(1, 1));
     for coverage in [(1, 3), (20, 20), (21, 20), (0, 0), (5, 0)] {
-        assert!(Range { coverage, ..step.clone() }.check().is_err(), "{coverage:?}");
+        assert!(
+            Range {
+                coverage,
+                ..step.clone()
+            }
+            .check()
+            .is_err(),
+            "{coverage:?}"
+        );
     }
 }
 
@@ -115,8 +138,16 @@ fn em_quantile() {
     let audit = median(&[0.0, 1.0, 12.0]);
     let before = probabilities(&audit, Relation::AddRemove, &vec![2, 1, 1]);
     let after = probabilities(&audit, Relation::AddRemove, &vec![2, 1, 2]);
-    close(&before, &[0.410_476_766, 0.248_966_744, 0.248_966_744, 0.091_589_747], 1e-9);
-    close(&after, &[0.435_702_069, 0.264_266_663, 0.264_266_663, 0.035_764_604], 1e-9);
+    close(
+        &before,
+        &[0.410_476_766, 0.248_966_744, 0.248_966_744, 0.091_589_747],
+        1e-9,
+    );
+    close(
+        &after,
+        &[0.435_702_069, 0.264_266_663, 0.264_266_663, 0.035_764_604],
+        1e-9,
+    );
     assert!((largest_ratio(&before, &after) - 0.940_360_6).abs() < 1e-7);
     // worst cases over all tables: from at most n to at most n + 1 records, and between tables of at most n
     let worst = |level, values: &[f64], most, relation| {
@@ -126,12 +157,18 @@ fn em_quantile() {
     let values = [0.0, 4.0, 5.0, 9.0, 12.0, 16.0];
     let (ar, r1) = (Relation::AddRemove, Relation::ReplaceOne);
     for (found, wanted) in [
-        (worst((1, 2), &[0.0, 1.0, 4.0, 8.0, 12.0, 16.0], 5, ar), 0.940_360_6),
+        (
+            worst((1, 2), &[0.0, 1.0, 4.0, 8.0, 12.0, 16.0], 5, ar),
+            0.940_360_6,
+        ),
         (worst((1, 2), &n::EDGES_AND_INSIDES, 4, r1), 1.756_441_8),
         (worst((3, 4), &values, 7, ar), 0.977_133_0),
         (worst((3, 4), &values, 6, r1), 1.278_826_5),
     ] {
-        assert!((found - wanted).abs() < 1e-7, "found {found}, wanted {wanted}");
+        assert!(
+            (found - wanted).abs() < 1e-7,
+            "found {found}, wanted {wanted}"
+        );
     }
 }
 
@@ -164,7 +201,11 @@ fn objective_density() {
     assert!((left - 0.306_852_8).abs() < 1e-7);
     let tau = radius / left;
     assert!((tau - 3.258_891_4).abs() < 1e-7);
-    let one = |x: f64, y: f64| Labelled { x: vec![x], y, times: 1.0 };
+    let one = |x: f64, y: f64| Labelled {
+        x: vec![x],
+        y,
+        times: 1.0,
+    };
     let loss = |a: &[Labelled], b: &[Labelled], tau: f64| {
         worst_on_grid(
             |w| objective_log_density(w, a, penalty, tau),
@@ -180,7 +221,13 @@ fn objective_density() {
     let commons = [
         vec![],
         vec![one(1.0, 1.0)],
-        vec![Labelled { times: 5.0, ..one(0.5, -1.0) }, one(1.0, 1.0)],
+        vec![
+            Labelled {
+                times: 5.0,
+                ..one(0.5, -1.0)
+            },
+            one(1.0, 1.0),
+        ],
     ];
     let mut worst = [0.0_f64; 2];
     for common in &commons {
@@ -249,7 +296,11 @@ fn triangles(d: u32, intercept: f64, off_diagonal: f64) -> Vec<Vec<f64>> {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b) * (a - b))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// Instance 11: sensitivities of second moments by brute force over the vertices of the cube.
@@ -274,7 +325,11 @@ fn moments() {
                 .fold(0.0, f64::max)
         };
         assert!((far - added).abs() < 5e-5, "d={d} {far}");
-        assert!((apart(&rows) - replaced).abs() < 5e-5, "d={d} {}", apart(&rows));
+        assert!(
+            (apart(&rows) - replaced).abs() < 5e-5,
+            "d={d} {}",
+            apart(&rows)
+        );
         let rows = triangles(d, 0.5, std::f64::consts::SQRT_2);
         let far = rows.iter().map(|r| distance(r, &zero)).fold(0.0, f64::max);
         assert!((far - f64::from(d + 1) / 4.0).abs() < 1e-12);
@@ -302,7 +357,10 @@ fn gaussian_calibration() {
         assert!((gaussian_epsilon(found, delta, 1.0) / epsilon - 1.0).abs() < 1e-6);
         // the published classical constant is wrong for large epsilon
         let classical = (2.0 * (1.25 / delta).ln()).sqrt() / epsilon;
-        assert_eq!(gaussian_delta(classical, epsilon, 1.0) > delta, epsilon > 9.0);
+        assert_eq!(
+            gaussian_delta(classical, epsilon, 1.0) > delta,
+            epsilon > 9.0
+        );
     }
 }
 
@@ -320,7 +378,10 @@ fn split_parts() {
     };
     let events = [ratio(2, 5), ratio(3, 5)].map(|e| {
         let audit = audit(e);
-        audit.mechanism.event(&audit.context(Relation::AddRemove)).unwrap()
+        audit
+            .mechanism
+            .event(&audit.context(Relation::AddRemove))
+            .unwrap()
     });
     let both = reticent_accounting::Event::Disjoint(events.to_vec());
     let price = both.price(Currency::Pure).unwrap();
@@ -331,7 +392,10 @@ fn split_parts() {
     // enumerated: two counts side by side, units that belong to the first or the second part
     let tables = Universe::reals(0.0, 1.0, &[0.0, 1.0]).tables(3);
     let scale = |e: Rational| reticent_noise::Scale::at_least(&(ratio(1, 1) / e)).unwrap();
-    let (first, second) = (scale(ratio(2, 5) * ratio(5, 1)), scale(ratio(3, 5) * ratio(5, 1)));
+    let (first, second) = (
+        scale(ratio(2, 5) * ratio(5, 1)),
+        scale(ratio(3, 5) * ratio(5, 1)),
+    );
     let found = losses(&tables, |t, noise| {
         let a = noise.lattice(&reticent_noise::Lattice::Laplace(first));
         let b = noise.lattice(&reticent_noise::Lattice::Laplace(second));

@@ -96,7 +96,8 @@ impl Audit {
     }
 
     fn losses(&self, relation: Relation) -> Losses {
-        self.with(relation, |case| case.losses(&self.tables)).unwrap()
+        self.with(relation, |case| case.losses(&self.tables))
+            .unwrap()
     }
 
     fn weakened(&self, relation: Relation, factor: &Rational) -> Losses {
@@ -149,11 +150,17 @@ impl Audit {
         for (i, (relation, share)) in RELATIONS.into_iter().zip(shares).enumerate() {
             let price = self.price(relation)[i];
             let intact = self.losses(relation).under(relation);
-            assert!((intact / price - share).abs() < 1e-6, "{relation}: share {}", intact / price);
+            assert!(
+                (intact / price - share).abs() < 1e-6,
+                "{relation}: share {}",
+                intact / price
+            );
             // 0.95 r, rounded up a little: the noise is cut by no more than the rule says
             #[allow(clippy::cast_possible_truncation, reason = "below 10^6")]
             let millionths = (950_000.0 * share).ceil() as i64;
-            let cut = self.weakened(relation, &ratio(millionths, 1_000_000)).under(relation);
+            let cut = self
+                .weakened(relation, &ratio(millionths, 1_000_000))
+                .under(relation);
             assert!(
                 cut > price * (1.0 + 1e-6),
                 "{relation}: the canary at {millionths} millionths of the noise loses only {cut} of {price}"

@@ -47,7 +47,12 @@ fn crosstab(epsilon: Rational) -> Audit {
     };
     let fold = grid(vec![axis(0, cut), axis(1, Cut::Whole(2))]);
     let step = Purchase::Counts(None, counts_step(epsilon));
-    Audit::new(Universe::rows(schema, rows), 2, Purchases::one(fold, step), 2)
+    Audit::new(
+        Universe::rows(schema, rows),
+        2,
+        Purchases::one(fold, step),
+        2,
+    )
 }
 
 #[test]
@@ -93,14 +98,14 @@ pub(crate) fn sums(centred: bool) -> Audit {
         vec![1.0, 1.0],
         vec![1.0, 7.0],
     ];
-    let fold = grid_sum(
-        vec![axis(0, Cut::Whole(2))],
-        1,
-        0,
-        vec![(-1, 1), (1, 2)],
-    );
+    let fold = grid_sum(vec![axis(0, Cut::Whole(2))], 1, 0, vec![(-1, 1), (1, 2)]);
     let step = Purchase::Sums(None, sums_step(ratio(6, 1), centred));
-    Audit::new(Universe::rows(schema, rows), 2, Purchases::one(fold, step), 2)
+    Audit::new(
+        Universe::rows(schema, rows),
+        2,
+        Purchases::one(fold, step),
+        2,
+    )
 }
 
 #[test]
@@ -119,7 +124,10 @@ pub(crate) fn binned(counts: Rational, sums: Rational) -> Audit {
         .flat_map(|p| [0.0, 1.0].map(|y| vec![f64::from(p) / 128.0, y]))
         .collect();
     let edges = vec![0.0, 0.25, 0.5, 63.0 / 64.0, 1.0];
-    let by_label = grid(vec![axis(0, Cut::Edges(edges.clone())), axis(1, Cut::Whole(2))]);
+    let by_label = grid(vec![
+        axis(0, Cut::Edges(edges.clone())),
+        axis(1, Cut::Whole(2)),
+    ]);
     let limits = vec![(0, 32), (32, 64), (64, 126), (126, 128)];
     let by_bin = grid_sum(vec![axis(0, Cut::Edges(edges))], 0, 7, limits);
     Audit::new(
@@ -142,7 +150,10 @@ fn binned_sums_algebra() {
         assert!((price[usize::from(calibrated == Relation::ReplaceOne)] - 1.0).abs() < 1e-15);
         for (i, relation) in RELATIONS.into_iter().enumerate() {
             let share = strategy.loss(relation) / price[i];
-            assert!((share - 1.0).abs() < 1e-12, "{calibrated} {relation} {share}");
+            assert!(
+                (share - 1.0).abs() < 1e-12,
+                "{calibrated} {relation} {share}"
+            );
         }
     }
 }
@@ -153,7 +164,12 @@ fn sums_of_groups_with_unordered_limits() {
     let schema = Schema {
         columns: vec![real("g", 0.0, 2.0), real("v", -9.0, 9.0)],
     };
-    let rows = vec![vec![0.0, 5.0], vec![1.0, -9.0], vec![1.0, 9.0], vec![2.0, 5.0]];
+    let rows = vec![
+        vec![0.0, 5.0],
+        vec![1.0, -9.0],
+        vec![1.0, 9.0],
+        vec![2.0, 5.0],
+    ];
     for centred in [false, true] {
         let fold = grid_sum(
             vec![axis(0, Cut::Whole(3))],
@@ -173,7 +189,10 @@ fn sums_of_groups_with_unordered_limits() {
             let price = audit.price(calibrated);
             for (i, relation) in RELATIONS.into_iter().enumerate() {
                 let share = strategy.loss(relation) / price[i];
-                assert!(share <= 1.0 + 1e-12, "{centred} {calibrated} {relation} {share}");
+                assert!(
+                    share <= 1.0 + 1e-12,
+                    "{centred} {calibrated} {relation} {share}"
+                );
             }
         }
     }
@@ -210,11 +229,18 @@ pub(crate) const EDGES_AND_INSIDES: [f64; 10] =
 #[test]
 fn quantile_enumerated() {
     // 2 · .8782209 is the replace-one loss of decisions §4, instance 7
-    quantile(ratio(1, 1), (1, 2), &EDGES_AND_INSIDES, 4)
-        .check([(0.928_452_816, 0.878_220_878), (0.827_988_939, 0.863_074_052)]);
-    quantile(ratio(1, 1), (3, 4), &[0.0, 4.0, 5.0, 9.0, 12.0, 16.0], 6)
-        .check([(0.966_124_648, 0.959_119_858), (0.934_204_693, 0.942_319_333)]);
-    quantile(ratio(4, 1), (97, 100), &[0.0, 3.0, 8.0, 16.0], 4).check([(0.511_964_430, 0.499_311_063), (0.499_165_081, 0.511_424_164)]);
+    quantile(ratio(1, 1), (1, 2), &EDGES_AND_INSIDES, 4).check([
+        (0.928_452_816, 0.878_220_878),
+        (0.827_988_939, 0.863_074_052),
+    ]);
+    quantile(ratio(1, 1), (3, 4), &[0.0, 4.0, 5.0, 9.0, 12.0, 16.0], 6).check([
+        (0.966_124_648, 0.959_119_858),
+        (0.934_204_693, 0.942_319_333),
+    ]);
+    quantile(ratio(4, 1), (97, 100), &[0.0, 3.0, 8.0, 16.0], 4).check([
+        (0.511_964_430, 0.499_311_063),
+        (0.499_165_081, 0.511_424_164),
+    ]);
 }
 
 /// A grid that carries a sum beside its counts must not let the sum into the ranks: a record with a large value in
@@ -278,12 +304,26 @@ pub(crate) fn medians(epsilon: Rational, depth: u32, cells: u32, most: u32) -> A
 
 #[test]
 fn medians_enumerated() {
-    medians(ratio(1, 1), 1, 6, 4).check([(0.945_290_772, 0.905_065_248), (0.864_839_725, 0.893_605_265)]);
-    medians(ratio(2, 1), 2, 6, 4).check([(0.897_748_434, 0.626_002_484), (0.570_025_047, 0.811_298_468)]);
-    medians(ratio(6, 1), 3, 6, 4).check([(0.946_190_588, 0.589_820_631), (0.511_533_139, 0.818_562_723)]);
+    medians(ratio(1, 1), 1, 6, 4).check([
+        (0.945_290_772, 0.905_065_248),
+        (0.864_839_725, 0.893_605_265),
+    ]);
+    medians(ratio(2, 1), 2, 6, 4).check([
+        (0.897_748_434, 0.626_002_484),
+        (0.570_025_047, 0.811_298_468),
+    ]);
+    medians(ratio(6, 1), 3, 6, 4).check([
+        (0.946_190_588, 0.589_820_631),
+        (0.511_533_139, 0.818_562_723),
+    ]);
 }
 
-pub(crate) fn range(epsilon: Rational, coverage: (u32, u32), candidates: &[f64], most: u32) -> Audit {
+pub(crate) fn range(
+    epsilon: Rational,
+    coverage: (u32, u32),
+    candidates: &[f64],
+    most: u32,
+) -> Audit {
     Audit::new(
         Universe::reals(0.0, 4.0, &[0.0, 1.0, 2.0, 4.0]),
         1,
@@ -301,8 +341,14 @@ pub(crate) fn range(epsilon: Rational, coverage: (u32, u32), candidates: &[f64],
 
 #[test]
 fn range_enumerated() {
-    range(ratio(1, 1), (3, 4), &[0.0, 1.0, 2.0, 3.0], 4).check([(0.969_943_101, 0.568_304_884), (0.976_696_788, 0.973_367_758)]);
-    range(ratio(2, 1), (1, 2), &[0.0, 1.0, 2.0, 3.0], 3).check([(0.879_797_597, 0.689_898_798), (0.926_564_419, 0.902_085_892)]);
+    range(ratio(1, 1), (3, 4), &[0.0, 1.0, 2.0, 3.0], 4).check([
+        (0.969_943_101, 0.568_304_884),
+        (0.976_696_788, 0.973_367_758),
+    ]);
+    range(ratio(2, 1), (1, 2), &[0.0, 1.0, 2.0, 3.0], 3).check([
+        (0.879_797_597, 0.689_898_798),
+        (0.926_564_419, 0.902_085_892),
+    ]);
 }
 
 /// Queries on the counts of four cells against thresholds near them.

@@ -30,13 +30,22 @@ fn tests() -> BTreeSet<(String, String)> {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
-        let folder = file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        let folder = file
+            .parent()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         let mut marked = false;
         for line in text.lines().map(str::trim) {
             if line == "#[test]" {
                 marked = true;
             } else if marked && line.starts_with("fn ") {
-                let name: String = line[3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let name: String = line[3..]
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
                 tests.insert((stem.clone(), name.clone()));
                 tests.insert((folder.clone(), name));
                 marked = false;
@@ -86,7 +95,10 @@ fn proofs_name_tests_that_exist() {
         let text = std::fs::read_to_string(&file).unwrap();
         let mut section: Option<String> = None;
         for line in text.lines().map(str::trim).chain(["end"]) {
-            let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim);
+            let doc = line
+                .strip_prefix("///")
+                .or_else(|| line.strip_prefix("//!"))
+                .map(str::trim);
             let heading = doc.is_none_or(|d| d.starts_with("# "));
             if heading && let Some(done) = section.take() {
                 sections += 1;
@@ -110,8 +122,15 @@ fn proofs_name_tests_that_exist() {
             }
         }
     }
-    assert!(sections >= 15, "only {sections} sections found: the scan is broken");
-    assert!(missing.is_empty(), "proofs name tests that do not exist:\n{}", missing.join("\n"));
+    assert!(
+        sections >= 15,
+        "only {sections} sections found: the scan is broken"
+    );
+    assert!(
+        missing.is_empty(),
+        "proofs name tests that do not exist:\n{}",
+        missing.join("\n")
+    );
 }
 
 #[test]
