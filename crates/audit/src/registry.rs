@@ -121,7 +121,7 @@ const fn composite(name: &'static str, claim: &'static str) -> Row {
         name,
         methods: &[Composite],
         claim,
-        tests: &["neighbours::contract"],
+        tests: &["neighbours::contract_driver"],
     }
 }
 

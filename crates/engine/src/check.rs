@@ -84,11 +84,13 @@ impl SplitSpec {
             SplitKey::Column(name) => {
                 let Some(column) = schema.position(name) else {
                     let names: Vec<&str> = schema.columns.iter().map(|c| c.name.as_str()).collect();
-                    return Err(Refusal::request("neither \"content\" nor a column of the data set")
-                        .at_line(self.line)
-                        .for_key("split.by")
-                        .with_value(format!("{name:?}"))
-                        .accepting(suggest::advice(name, &names)));
+                    return Err(Refusal::request(
+                        "neither \"content\" nor a column of the data set",
+                    )
+                    .at_line(self.line)
+                    .for_key("split.by")
+                    .with_value(format!("{name:?}"))
+                    .accepting(suggest::advice(name, &names)));
                 };
                 SplitBy::Column(column)
             }

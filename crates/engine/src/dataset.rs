@@ -662,12 +662,17 @@ fn other(item: &Item<'_>, levels: &[String]) -> Result<(OtherPolicy, Option<u32>
         "drop" => return Ok((OtherPolicy::Drop, None)),
         _ => {}
     }
-    let index = levels.iter().position(|l| *l == written).and_then(|i| u32::try_from(i).ok());
+    let index = levels
+        .iter()
+        .position(|l| *l == written)
+        .and_then(|i| u32::try_from(i).ok());
     if index.is_some() {
         return Ok((OtherPolicy::Level, index));
     }
-    let near = crate::suggest::nearest(&written, levels.iter().map(String::as_str))
-        .map_or_else(|| fix.to_owned(), |n| format!("Did you mean \"{n}\"? {fix}"));
+    let near = crate::suggest::nearest(&written, levels.iter().map(String::as_str)).map_or_else(
+        || fix.to_owned(),
+        |n| format!("Did you mean \"{n}\"? {fix}"),
+    );
     Err(item.refuse("not a declared level").accepting(near))
 }
 

@@ -339,7 +339,11 @@ pub(super) fn squeeze(text: &str, most: usize) -> String {
     }
     let head = most * 2 / 5;
     let tail = most.saturating_sub(head + 1);
-    text.chars().take(head).chain(['…']).chain(text.chars().skip(n - tail)).collect()
+    text.chars()
+        .take(head)
+        .chain(['…'])
+        .chain(text.chars().skip(n - tail))
+        .collect()
 }
 
 /// At most `most` characters, with an ellipsis where something was left out.
