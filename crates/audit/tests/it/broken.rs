@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! Negative controls: the harness that passes the shipped mechanisms flags these.
 
 use super::*;
@@ -142,4 +139,3 @@ fn covariance_at_the_published_sensitivity_is_flagged() {
         );
     }
 }
->>>>>>> audit

@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! Golden instances of `decisions.md` §4 that concern what is built: exact numbers derived independently of the code.
 
 use super::neighbours as n;
@@ -410,4 +407,3 @@ fn split_parts() {
     assert!((found.replace_one.loss - 5.0).abs() < 1e-9);
     assert_eq!(neighbours(&tables, Relation::ReplaceOne).len(), 1 + 2 + 3);
 }
->>>>>>> audit

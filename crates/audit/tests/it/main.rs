@@ -141,17 +141,6 @@ impl Audit {
             .iter()
             .zip(&recorded)
             .all(|(s, r)| close(s.0, r.0) && close(s.1, r.1));
-<<<<<<< HEAD
-        if std::env::var_os("SHOW").is_some() {
-            println!(
-                "SHARES {shares:.9?} {:?} {}",
-                self.mechanism.0[0].1,
-                self.tables.len()
-            );
-            return;
-        }
-=======
->>>>>>> audit
         assert!(all, "shares {shares:.9?}, recorded {recorded:?}");
     }
 

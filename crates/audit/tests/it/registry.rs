@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! Every test that a proof names exists, and every registry row names tests that exist.
 
 use std::collections::BTreeSet;
@@ -160,4 +157,3 @@ fn names_are_read_as_written() {
     assert!(exists("a::tests::b", &tests) && exists("b", &tests));
     assert!(!exists("a::c", &tests) && !exists("x::b", &tests));
 }
->>>>>>> audit
