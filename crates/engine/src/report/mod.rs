@@ -42,6 +42,8 @@ pub struct Context {
     /// Exact total cost of the releases shown, as composed by the accounting; default: the sum over the receipts
     /// (an upper bound where parts of a split compose in parallel).
     pub total: Option<Cost>,
+    /// The same under the other relation; default: the sum over the receipts.
+    pub total_other: Option<Cost>,
     /// The data set's budget before and after this run.
     pub budget: Option<Budget>,
     /// The plan's text, shown folded.
@@ -451,7 +453,9 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
             cell(left.as_ref()),
         ]);
     }
-    let other = if unlisted.is_empty() {
+    let other = if let Some(total) = &context.total_other {
+        show(total)
+    } else if unlisted.is_empty() {
         limited(total(releases, keys[1]))
     } else {
         words::NONE.to_owned()
