@@ -374,9 +374,9 @@ fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
 fn wait_for_lock(looks: i32) -> bool {
     std::thread::sleep(match looks % 4 {
         0 => Duration::from_micros(500),
-        1 => Duration::from_micros(1000),
+        1 => Duration::from_millis(1),
         2 => Duration::from_micros(1500),
-        _ => Duration::from_micros(2000),
+        _ => Duration::from_millis(2),
     });
     looks < LOOKS
 }
