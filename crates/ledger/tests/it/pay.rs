@@ -109,7 +109,7 @@ fn prices_no_mechanism_has_are_refused() {
     assert_eq!(ledger.status().unwrap().entries, 1);
 }
 
-/// Ann may spend 0.5, everyone else 0.2; the data set 0.6 in all. Two colluding analysts do not
+/// lessons §2.6: Ann may spend 0.5, everyone else 0.2; the data set 0.6 in all. Two colluding analysts do not
 /// get two budgets.
 #[test]
 fn analyst_caps_and_the_data_set_cap_both_hold() {
