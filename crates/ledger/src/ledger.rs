@@ -208,6 +208,9 @@ impl Ledger {
                 held: Arc::new(()),
             }));
         }
+        if seen.is_empty() {
+            return Ok(slots);
+        }
         draft.check_caps(book)?;
         write.commit().map_err(|e| fault(&path, e))?;
         self.seal()?;
