@@ -5,25 +5,28 @@
 //! commit. Steps 4–7 ([`Private::fulfil`]) serve what was paid. There are no refunds; what was paid and not
 //! published (the process died) is served by a new draw for the same payment, because nothing had left.
 //!
-//! ```compile_fail
+//! ```compile_fail,E0277
 //! fn look(rows: &reticent_mechanisms::Private) { println!("{rows:?}"); } // no Debug
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn copy(rows: &reticent_mechanisms::Private) -> reticent_mechanisms::Private { rows.clone() } // no Clone
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn count(rows: &reticent_mechanisms::Private) -> usize { rows.len() } // no length
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0616
 //! fn peek(state: &reticent_mechanisms::fold::State) -> i128 { state.0[0] } // folds are opaque
 //! ```
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn twice(t: reticent_mechanisms::Ticket) -> (reticent_mechanisms::Ticket, reticent_mechanisms::Ticket) { (t.clone(), t) }
 //! ```
 
 use std::collections::BTreeMap;
 
-use reticent_accounting::{AccountingError, Cost, CostFields, Currency, Event, Price, Relation, Size, convert_to_replace_one};
+use reticent_accounting::{
+    AccountingError, Cost, CostFields, Currency, Event, Price, Relation, Size,
+    convert_to_replace_one,
+};
 use reticent_ledger::{Ledger, LedgerError, Paid, RequestId, Status};
 use reticent_noise::{Draws, NoiseError};
 use serde::{Deserialize, Serialize};
@@ -125,7 +128,7 @@ pub struct Ticket {
 impl Ticket {
     /// The request it was paid for.
     pub fn request(&self) -> RequestId {
-        self.paid.request().clone()
+        *self.paid.request()
     }
 }
 
@@ -186,19 +189,30 @@ pub fn claim_price(claim: &Cost, relation: Relation, currency: Currency) -> Pric
         Relation::AddRemove => convert_to_replace_one(claim, currency),
         Relation::ReplaceOne => claim.clone(),
     };
-    Price { add_remove: Some(claim.clone()), replace_one: Some(replace_one) }
+    Price {
+        add_remove: Some(claim.clone()),
+        replace_one: Some(replace_one),
+    }
 }
 
 /// Whether the number of rows a program works on is public: only under replace-one, with a declared count,
 /// rows as units, and no condition, part or dropped record.
-pub fn row_set_size(schema: &Schema, unit: Unit, relation: Relation, rows: Option<u64>, program: &RowProgram) -> Size {
+pub fn row_set_size(
+    schema: &Schema,
+    unit: Unit,
+    relation: Relation,
+    rows: Option<u64>,
+    program: &RowProgram,
+) -> Size {
     let drops = program.columns().iter().any(|c| {
         schema.columns.get(*c).is_none_or(|c| {
             matches!(c.missing, Missing::Drop) || matches!(c.kind, Kind::Levels { other: None, .. })
         })
     });
     match (relation, unit, rows) {
-        (Relation::ReplaceOne, Unit::Row, Some(n)) if program.filter.is_none() && program.part.is_none() && !drops => {
+        (Relation::ReplaceOne, Unit::Row, Some(n))
+            if program.filter.is_none() && program.part.is_none() && !drops =>
+        {
             Size::Public(n)
         }
         _ => Size::Private,
@@ -209,8 +223,19 @@ impl Private {
     /// Closes the door behind a source: from here on only paid releases come out.
     ///
     /// `rows` is the curator's declared number of rows (replace-one only).
-    pub fn new(source: Box<dyn RowSource>, unit: Unit, rows: Option<u64>, ledger: Ledger) -> Result<Self, DoorError> {
-        Ok(Self { source, unit, rows, ledger, draws: Draws::from_os()? })
+    pub fn new(
+        source: Box<dyn RowSource>,
+        unit: Unit,
+        rows: Option<u64>,
+        ledger: Ledger,
+    ) -> Result<Self, DoorError> {
+        Ok(Self {
+            source,
+            unit,
+            rows,
+            ledger,
+            draws: Draws::from_os()?,
+        })
     }
 
     /// The public facts for a program.
@@ -219,20 +244,32 @@ impl Private {
         Context {
             relation: identity.relation,
             currency: identity.currency,
-            size: row_set_size(self.source.schema(), self.unit, identity.relation, self.rows, program),
+            size: row_set_size(
+                self.source.schema(),
+                self.unit,
+                identity.relation,
+                self.rows,
+                program,
+            ),
             rows_per_unit: self.unit.max_rows(),
         }
     }
 
     /// Steps 1–3 for a whole plan: price, refuse, pay all in one commit. Reads no row.
     pub fn reserve(&mut self, analyst: &str, wanted: &[Wanted]) -> Result<Vec<Slot>, DoorError> {
-        let (relation, currency) = (self.ledger.identity().relation, self.ledger.identity().currency);
-        let prices: Vec<Price> = wanted.iter().map(|w| claim_price(&w.claim, relation, currency)).collect();
+        let (relation, currency) = (
+            self.ledger.identity().relation,
+            self.ledger.identity().currency,
+        );
+        let prices: Vec<Price> = wanted
+            .iter()
+            .map(|w| claim_price(&w.claim, relation, currency))
+            .collect();
         let entries: Vec<reticent_ledger::Wanted> = wanted
             .iter()
             .zip(&prices)
             .map(|(w, price)| reticent_ledger::Wanted {
-                request: w.request.clone(),
+                request: w.request,
                 price: price.clone(),
                 partition: w.part.as_ref().map(Part::names),
                 label: w.label.clone(),
@@ -243,10 +280,15 @@ impl Private {
             .into_iter()
             .zip(wanted.iter().zip(prices))
             .map(|(slot, (w, claim))| match slot {
-                reticent_ledger::Slot::Stored(stored) => read_back(&w.request, &stored).map(Slot::Stored),
-                reticent_ledger::Slot::Paid(paid) => {
-                    Ok(Slot::Paid(Ticket { paid, claim, part: w.part.clone(), label: w.label.clone() }))
+                reticent_ledger::Slot::Stored(stored) => {
+                    Release::read(&w.request, &stored).map(Slot::Stored)
                 }
+                reticent_ledger::Slot::Paid(paid) => Ok(Slot::Paid(Ticket {
+                    paid,
+                    claim,
+                    part: w.part.clone(),
+                    label: w.label.clone(),
+                })),
             })
             .collect()
     }
@@ -255,6 +297,8 @@ impl Private {
     ///
     /// Everything that can be refused is refused before the first row is read.
     pub fn fulfil(&mut self, tasks: Vec<Task>) -> Result<Vec<Release>, DoorError> {
+        // A forked process must not repeat its parent's noise.
+        self.draws.check_process()?;
         let mut contexts = Vec::with_capacity(tasks.len());
         for task in &tasks {
             let context = self.context(&task.program);
@@ -267,7 +311,10 @@ impl Private {
                 };
                 if !covered {
                     let say = |p: &Price| {
-                        p.under(relation).map_or_else(|| "an unbounded loss".to_owned(), |c| c.describe(context.currency))
+                        p.under(relation).map_or_else(
+                            || "an unbounded loss".to_owned(),
+                            |c| c.describe(context.currency),
+                        )
                     };
                     return Err(DoorError::Overdrawn {
                         label: task.ticket.label.clone(),
@@ -277,14 +324,19 @@ impl Private {
                 }
             }
             if task.program.part != task.ticket.part {
-                return Err(DoorError::OtherRows { label: task.ticket.label.clone() });
+                return Err(DoorError::OtherRows {
+                    label: task.ticket.label.clone(),
+                });
             }
             task.program.bounds(self.source.schema())?;
             contexts.push(context);
         }
         let jobs: Vec<Job> = tasks
             .iter()
-            .map(|t| Job { program: t.program.clone(), folds: t.mechanism.first_pass() })
+            .map(|t| Job {
+                program: t.program.clone(),
+                folds: t.mechanism.first_pass(),
+            })
             .collect();
         let states = if jobs.iter().any(|j| !j.folds.is_empty()) {
             self.source.scan(self.unit, &jobs)?
@@ -292,7 +344,9 @@ impl Private {
             jobs.iter().map(|_| Vec::new()).collect()
         };
         let mut releases = Vec::with_capacity(tasks.len());
-        for (((task, context), job), states) in tasks.into_iter().zip(contexts).zip(jobs).zip(states) {
+        for (((task, context), job), states) in
+            tasks.into_iter().zip(contexts).zip(jobs).zip(states)
+        {
             let (answer, trace) = run(
                 self.source.as_ref(),
                 self.unit,
@@ -315,10 +369,12 @@ impl Private {
                 flags: answer.flags,
             };
             let request = task.ticket.request();
-            let payload = serde_json::to_vec(&body)
-                .map_err(|e| DoorError::Stored { request: request.clone(), reason: e.to_string() })?;
+            let payload = serde_json::to_vec(&body).map_err(|e| DoorError::Stored {
+                request,
+                reason: e.to_string(),
+            })?;
             let stored = self.ledger.publish(task.ticket.paid, &payload)?;
-            releases.push(read_back(&request, &stored)?);
+            releases.push(Release::read(&request, &stored)?);
         }
         Ok(releases)
     }
@@ -329,8 +385,18 @@ impl Private {
     }
 }
 
-fn read_back(request: &RequestId, stored: &reticent_ledger::Stored) -> Result<Release, DoorError> {
-    let body = serde_json::from_slice(&stored.payload)
-        .map_err(|e| DoorError::Stored { request: request.clone(), reason: e.to_string() })?;
-    Ok(Release { request: request.clone(), body, sequence: stored.sequence, head: stored.head })
+impl Release {
+    /// Reads a release back from the ledger's store.
+    pub fn read(request: &RequestId, stored: &reticent_ledger::Stored) -> Result<Self, DoorError> {
+        let body = serde_json::from_slice(&stored.payload).map_err(|e| DoorError::Stored {
+            request: *request,
+            reason: e.to_string(),
+        })?;
+        Ok(Self {
+            request: *request,
+            body,
+            sequence: stored.sequence,
+            head: stored.head,
+        })
+    }
 }

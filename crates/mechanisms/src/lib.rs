@@ -22,6 +22,7 @@ mod evaluate;
 pub mod fold;
 mod mechanism;
 mod moments;
+mod numeric;
 pub mod primitives;
 pub mod program;
 pub mod rows;
@@ -30,7 +31,8 @@ pub mod source;
 pub use context::Context;
 pub use desk::{Desk, DeskError, FoldId, NoiseRecord};
 pub use door::{
-    Body, DoorError, Private, Receipt, Release, Slot, Task, Ticket, Wanted, claim_price, row_set_size,
+    Body, DoorError, Private, Receipt, Release, Slot, Task, Ticket, Wanted, claim_price,
+    row_set_size,
 };
 pub use evaluate::Unit;
 pub use mechanism::{Answer, Mechanism, Simulated, Trace, simulate};

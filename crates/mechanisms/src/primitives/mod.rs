@@ -9,10 +9,10 @@ mod second_moments;
 mod sparse_vector;
 
 pub use counts::{Counts, Sums};
-pub use objective::{Objective, ObjectiveFit};
+pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
-pub use second_moments::{NoisyMoments, SecondMoments};
+pub use second_moments::{NoisyMoments, Payment, SecondMoments};
 pub use sparse_vector::{Crossing, Signs, SparseVector};
 
 use reticent_accounting::{Both, Rational, Relation};
@@ -21,6 +21,7 @@ use crate::context::Context;
 
 /// Losses of additive noise calibrated for the context's relation when an add/remove change touches one
 /// unit of sensitivity and a replacement at most two.
+#[allow(clippy::arithmetic_side_effects, reason = "division by 2")]
 fn additive(epsilon: &Rational, context: &Context) -> Both {
     match context.relation {
         Relation::AddRemove => Both::doubled(epsilon),

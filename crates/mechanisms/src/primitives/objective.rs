@@ -1,11 +1,22 @@
 //! Objective perturbation for logistic regression, with a certified minimiser.
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "rational arithmetic; divisors are positive constants or checked"
+)]
 
 use std::ops::Range as Span;
 
-use reticent_accounting::{Both, Event, Rational, Relation};
+use dashu::base::BitTest;
+use dashu::integer::UBig;
+use reticent_accounting::exp::{ln_upper, sqrt_upper};
+use reticent_accounting::{Both, Event, Rational, Relation, rational_to_f64};
+use reticent_noise::GammaNorm;
 
 use crate::context::Context;
 use crate::desk::{Desk, DeskError};
+use crate::numeric::newton::{LINEAR_BITS, Problem, value};
+use crate::numeric::rows::{Rows, WEIGHT_BITS};
+use crate::numeric::{MAX_DIMENSION, exact};
 
 /// Logistic regression by objective perturbation, sum form.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +44,27 @@ pub struct ObjectiveFit {
     pub coefficients: Vec<f64>,
 }
 
+/// The constants of a step, all functions of public numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// R, an upper bound on the norm of a row with its intercept coordinate.
+    pub radius: Rational,
+    /// ε′, what the noise b has to pay for per record.
+    pub noise_epsilon: Rational,
+    /// ε_s, what the solver's error costs per record.
+    pub solver_epsilon: Rational,
+    /// τ, the scale of b.
+    pub scale: Rational,
+    /// γ, the certified bound on the gradient where the solver stops.
+    pub tolerance: Rational,
+    /// Scale of η.
+    pub solver_scale: Rational,
+    /// e with ½ < R·2^−e ≤ 1: rows are scaled by 2^−e.
+    exponent: i32,
+}
+
 impl Objective {
     /// The price of the step.
-    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     pub fn event(&self, context: &Context) -> Event {
         let loss = match context.relation {
             Relation::AddRemove => Both::doubled(&self.epsilon),
@@ -46,13 +75,168 @@ impl Objective {
             loss,
         }
     }
+
+    /// Number of coefficients.
+    pub fn dimension(&self) -> usize {
+        self.covariates
+            .len()
+            .saturating_add(usize::from(self.intercept.is_some()))
+    }
+
+    /// The constants of the step, or why it cannot be bought. Public inputs only: usable for prices.
+    pub fn calibration(&self, context: &Context) -> Result<Calibration, DeskError> {
+        let refuse = |text: String| Err(DeskError::Misuse(format!("{}: {text}", self.name)));
+        let p = self.dimension();
+        if p == 0 || self.covariates.len() > MAX_DIMENSION {
+            return refuse(format!(
+                "{p} coefficients; between 1 and {MAX_DIMENSION} are supported"
+            ));
+        }
+        let sizes = 1e-60..=1e60;
+        let g = self.intercept.unwrap_or(self.radius);
+        let (Some(radius), Some(intercept)) = (exact(self.radius), exact(g)) else {
+            return refuse("radius and intercept must be finite".to_owned());
+        };
+        if !sizes.contains(&self.radius) || !sizes.contains(&g) {
+            return refuse(format!(
+                "radius {} and intercept coordinate {g} must lie between 1e-60 and 1e60",
+                self.radius
+            ));
+        }
+        let mut square = &radius * &radius;
+        if self.intercept.is_some() {
+            square += &intercept * &intercept;
+        }
+        let radius = sqrt_upper(&square);
+        if self.epsilon <= Rational::ZERO || self.penalty <= Rational::ZERO {
+            return refuse("epsilon and penalty must be positive".to_owned());
+        }
+        let epsilon = context.per_record(&self.epsilon);
+        let solver_epsilon = &epsilon / Rational::from(100u8);
+        let curvature =
+            ln_upper(&(Rational::ONE + &square / (&self.penalty * Rational::from(4u8))))?;
+        let noise_epsilon = &epsilon - &solver_epsilon - &curvature;
+        if noise_epsilon <= Rational::ZERO {
+            return refuse(format!(
+                "the penalty {} leaves nothing for the noise: its curvature term is {:.3e} of {:.3e} per record; raise the penalty or epsilon",
+                rational_to_f64(&self.penalty),
+                rational_to_f64(&curvature),
+                rational_to_f64(&epsilon),
+            ));
+        }
+        let scale = &radius * Rational::from(context.touches()) / &noise_epsilon;
+        let tolerance = &radius / Rational::from(1_000_000_000u32);
+        let solver_scale = Rational::from(2u8) * &tolerance / (&self.penalty * &solver_epsilon);
+        let calibration = Calibration {
+            exponent: exponent(&radius),
+            radius,
+            noise_epsilon,
+            solver_epsilon,
+            scale,
+            tolerance,
+            solver_scale,
+        };
+        calibration
+            .within_the_solver(&self.penalty, p)
+            .map_or(Ok(calibration), refuse)
+    }
+}
+
+/// e with 2^(e−1) < x ≤ 2^e, for x > 0.
+fn exponent(x: &Rational) -> i32 {
+    let bits = |n: usize| i32::try_from(n).unwrap_or(i32::MAX / 2);
+    let top = bits(x.numerator().bit_len());
+    let bottom = bits(x.denominator().bit_len());
+    let e = top - bottom;
+    if *x <= power(e) { e } else { e + 1 }
+}
+
+fn power(e: i32) -> Rational {
+    let n = Rational::from(UBig::ONE << usize::try_from(e.unsigned_abs()).unwrap_or(0));
+    if e >= 0 { n } else { Rational::ONE / n }
+}
+
+impl Calibration {
+    /// A quantity with the unit of rows^k, for rows scaled into the unit ball.
+    fn scaled(&self, x: &Rational, k: i32) -> Rational {
+        x * power(-self.exponent.saturating_mul(k))
+    }
+
+    /// The assumptions of [`Problem::minimise`], with room for ‖b‖ up to 2^10 times its mean p·τ: it is larger
+    /// with probability below e^(−1000·p). Some text when they fail.
+    fn within_the_solver(&self, penalty: &Rational, p: usize) -> Option<String> {
+        let penalty = self.scaled(penalty, 2);
+        let p = Rational::from(p);
+        let longest = &p * self.scaled(&self.scale, 1) * power(10);
+        let spread = power(40) * Rational::from(7u8) / Rational::from(5u8);
+        let reach = Rational::from(2u8) * &longest / &penalty + sqrt_upper(&(spread / &penalty));
+        if longest > power(42) || penalty > power(38) {
+            return Some("epsilon is too small for this step; ask for more".to_owned());
+        }
+        if reach > power(40) || p * self.scaled(&self.solver_scale, -1) > power(37) {
+            return Some(format!(
+                "the penalty {} is too small for rows of length {:.3e}; raise it",
+                rational_to_f64(&self.scaled(&penalty, -2)),
+                rational_to_f64(&self.radius),
+            ));
+        }
+        None
+    }
 }
 
 impl Desk<'_> {
     /// Buys a logistic fit; needs one pass (the rows are held in memory).
     pub fn objective(&mut self, step: &Objective) -> Result<ObjectiveFit, DeskError> {
+        let constants = step.calibration(self.context)?;
+        self.bounds(step.outcome)?;
+        self.bounds(step.covariates.end.saturating_sub(1))?;
         self.charge(&step.event(self.context))?;
-        let _ = self.hold()?;
-        Err(DeskError::Misuse("not yet".to_owned()))
+        let held = self.hold()?;
+        let rows = Rows::new(
+            &held,
+            step.covariates.clone(),
+            step.outcome,
+            step.intercept,
+            step.radius,
+            constants.exponent,
+        );
+        let dimension = step.dimension();
+        let penalty = constants.scaled(&step.penalty, 2);
+        let tolerance = constants.scaled(&constants.tolerance, 1);
+        let linear = self.noise.vector(&GammaNorm {
+            dimension,
+            scale: constants.scaled(&constants.scale, 1),
+            bits: LINEAR_BITS,
+        });
+        let minimum = Problem {
+            rows: &rows,
+            penalty: &penalty,
+            linear: &linear,
+            tolerance: &tolerance,
+        }
+        .minimise();
+        let cover = self.noise.vector(&GammaNorm {
+            dimension,
+            scale: constants.scaled(&constants.solver_scale, -1),
+            bits: WEIGHT_BITS,
+        });
+        self.record_as(
+            &format!("{}: linear term", step.name),
+            "uniform direction, Gamma norm, scale",
+            rational_to_f64(&constants.scale),
+        );
+        self.record_as(
+            &format!("{}: solver", step.name),
+            "uniform direction, Gamma norm, scale",
+            rational_to_f64(&constants.solver_scale),
+        );
+        let unit = libm::ldexp(1.0, constants.exponent.saturating_neg());
+        Ok(ObjectiveFit {
+            coefficients: minimum
+                .iter()
+                .zip(&cover)
+                .map(|(w, n)| value(w.saturating_add(*n)) * unit)
+                .collect(),
+        })
     }
 }

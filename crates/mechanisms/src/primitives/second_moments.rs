@@ -1,10 +1,17 @@
 //! Second moments Σ zzᵀ in Frobenius-isometric form.
 
+use dashu::integer::UBig;
+use reticent_accounting::exp::sqrt_upper;
+use reticent_accounting::{
+    Both, Cost, Currency, Event, Rational, Relation, convert_to_replace_one, gaussian,
+};
+use reticent_noise::{Lattice, Scale};
+
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use reticent_accounting::{
-    Both, Cost, Currency, Event, Rational, Relation, convert_to_replace_one,
-};
+use crate::fold::Fold;
+use crate::moments::MAX_BITS;
+use crate::numeric::{MAX_DIMENSION, exact};
 
 /// How the noise on second moments is paid.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +35,40 @@ pub enum Payment {
     },
 }
 
-/// Noisy second moments of z = f·(g, x, y).
+/// Noisy second moments Σ zzᵀ of z = f·(g, x, y).
+///
+/// # Claim
+/// [`Payment::Approximate`]: (ε, δ)-DP; [`Payment::Concentrated`]: ρ-zCDP; [`Payment::Pure`]: ε-DP; each for
+/// the context's relation and unit. Calibrated for replace-one, add/remove costs no more; calibrated for
+/// add/remove, replace-one follows from the general conversion.
+/// # Assumptions
+/// Those of [`Fold::Moments`]: one z per record, on the grid, |z_i| ≤ ½, ‖z‖² ≤ Q; at most k records per unit.
+/// Q is the smaller of the declared norm and g² + d/4 (+ ¼ with a response).
+/// # Sensitivity
+/// Frobenius norm (diagonal once, off-diagonal entries twice: the L2 norm of the isometric vector
+/// (M_ii, √2·M_ij)). Add/remove: ‖zzᵀ‖ = ‖z‖² ≤ Q. Replace-one: ‖zzᵀ − z′z′ᵀ‖² = ‖z‖⁴ + ‖z′‖⁴ − 2(z·z′)² ≤ 2Q²,
+/// so √2·Q. (For q < g² the sharper 2√2·g√q holds only when long rows are projected in x alone; here the
+/// intercept shrinks with the row and z·z′ = 0 stays possible.)
+/// L1 on the triangle: Σ_{i≤j}|z_i z_j| = ((Σ|z_i|)² + ‖z‖²)/2 ≤ (min(p·Q, S²) + Q)/2 with S = g + (p−1)/2 the sum of
+/// the largest |z_i| and p coordinates (Cauchy-Schwarz); replace-one twice that.
+/// A unit of k records: k times (triangle inequality along k single changes).
+/// # Noise
+/// Gaussian cases: deviation s on the diagonal, s/√2 off it, which is deviation s on every coordinate of the
+/// isometric vector. Approximate: s = σ(ε, δ, Δ), the analytic curve. Concentrated: s = Δ/√(2ρ): the coordinates
+/// are independent, so ρ adds up to Σ Δ_ii²/(2s²) + Σ Δ_ij²/(2·s²/2) = ‖ΔM‖²_F/(2s²) ≤ ρ.
+/// Pure: discrete Laplace of scale Δ₁/ε on each entry of the triangle.
+/// # Composition
+/// One joint draw; the entries are not priced one by one.
+/// # Arithmetic
+/// Sums are exact integers in units of 4^−bits. Approximate: adding a correctly rounded continuous Gaussian to
+/// an integer is rounding the ideal output, hence post-processing of it; the analytic curve applies. A
+/// discrete Gaussian satisfies the zCDP formula exactly for integer shifts and is used for ρ only.
+/// Scales are rounded up from rational upper bounds; more noise on any coordinate never costs privacy
+/// (it can be added afterwards; in the zCDP sum it lowers a term).
+/// # Checked by
+/// `second_moments::tests::{frobenius_bounds_hold_at_vertices, triangle_bound_holds_at_vertices, scales_follow_the_formulas, noise_off_gives_the_exact_sums}`
+/// # References
+/// `decisions.md` §2.7, §5.5, §6.3, §6.4; `privacy.md` §14; Balle and Wang 2018; Canonne, Kamath, Steinke 2020.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecondMoments {
     /// Name of the step in receipts.
@@ -87,6 +127,144 @@ impl SecondMoments {
     }
 }
 
+/// The public facts about z that sensitivities are computed from.
+struct Shape {
+    /// Coordinates of z.
+    dimension: usize,
+    bits: u32,
+    /// Upper bound on ‖z‖².
+    squared_norm: Rational,
+    /// Upper bound on Σ|z_i|.
+    sum: Rational,
+}
+
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "rational arithmetic with positive constant divisors"
+)]
+impl Shape {
+    fn of(fold: &Fold) -> Result<Self, DeskError> {
+        let Fold::Moments {
+            terms,
+            response,
+            shorten,
+            bits,
+        } = fold
+        else {
+            return Err(misuse("second moments need a moments fold".to_owned()));
+        };
+        let g = exact(shorten.intercept)
+            .filter(|_| (0.0..=0.5).contains(&shorten.intercept))
+            .ok_or_else(|| {
+                misuse(format!(
+                    "the intercept coordinate {} must lie in 0..=0.5: rescale the rows",
+                    shorten.intercept
+                ))
+            })?;
+        if *bits > MAX_BITS {
+            return Err(misuse(format!(
+                "a grid of 2^-{bits} is too fine: use at most {MAX_BITS} bits"
+            )));
+        }
+        if terms.len() > MAX_DIMENSION {
+            return Err(misuse(format!(
+                "{} columns are too many: at most {MAX_DIMENSION}",
+                terms.len()
+            )));
+        }
+        let others = terms.len().saturating_add(usize::from(response.is_some()));
+        let whole = &g * &g + Rational::from(others) / Rational::from(4u8);
+        let declared = shorten.squared_norm;
+        let squared_norm = if declared == f64::INFINITY {
+            whole
+        } else {
+            exact(declared)
+                .filter(|_| declared >= 1e-100)
+                .ok_or_else(|| misuse(format!("the squared norm {declared} must be positive")))?
+                .min(whole)
+        };
+        Ok(Self {
+            dimension: others.saturating_add(1),
+            bits: *bits,
+            squared_norm,
+            sum: g + Rational::from(others) / Rational::from(2u8),
+        })
+    }
+
+    /// L2 sensitivity of the isometric vector for one record.
+    fn frobenius(&self, relation: Relation) -> Rational {
+        match relation {
+            Relation::AddRemove => self.squared_norm.clone(),
+            Relation::ReplaceOne => sqrt_upper(&Rational::from(2u8)) * &self.squared_norm,
+        }
+    }
+
+    /// L1 sensitivity of the triangle for one record.
+    fn triangle(&self, relation: Relation) -> Rational {
+        let by_norm = Rational::from(self.dimension) * &self.squared_norm;
+        let one = (by_norm.min(&self.sum * &self.sum) + &self.squared_norm) / Rational::from(2u8);
+        match relation {
+            Relation::AddRemove => one,
+            Relation::ReplaceOne => one * Rational::from(2u8),
+        }
+    }
+}
+
+fn misuse(text: String) -> DeskError {
+    DeskError::Misuse(text)
+}
+
+impl SecondMoments {
+    /// The noise on diagonal and off-diagonal entries, in units of 4^−bits.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "rational arithmetic; divisors are checked to be positive"
+    )]
+    pub fn lattices(
+        &self,
+        fold: &Fold,
+        context: &Context,
+    ) -> Result<(Lattice, Lattice), DeskError> {
+        let shape = Shape::of(fold)?;
+        let records = Rational::from(context.rows_per_unit.max(1));
+        let units = Rational::from(UBig::ONE << (shape.bits as usize).saturating_mul(2));
+        let half = Rational::ONE / Rational::from(2u8);
+        let positive = |x: &Rational| {
+            if *x > Rational::ZERO {
+                Ok(())
+            } else {
+                Err(misuse(format!("{}: the step has no budget", self.name)))
+            }
+        };
+        let frobenius = shape.frobenius(context.relation) * &records;
+        let gaussian = |s: Rational, lattice: fn(Scale) -> Lattice| {
+            let s = s * &units;
+            let diagonal = Scale::at_least(&s)?;
+            let off = Scale::at_least(&(s * sqrt_upper(&half)))?;
+            Ok((lattice(diagonal), lattice(off)))
+        };
+        match &self.payment {
+            Payment::Approximate { epsilon, delta } => {
+                positive(epsilon)?;
+                positive(delta)?;
+                let s = gaussian::sigma(epsilon, delta, &frobenius)?;
+                gaussian(s, Lattice::RoundedGaussian)
+            }
+            Payment::Concentrated { rho } => {
+                positive(rho)?;
+                let s = frobenius * sqrt_upper(&(&half / rho));
+                gaussian(s, Lattice::DiscreteGaussian)
+            }
+            Payment::Pure { epsilon } => {
+                positive(epsilon)?;
+                let l1 = shape.triangle(context.relation) * &records * &units;
+                let lattice = Lattice::Laplace(Scale::at_least(&(l1 / epsilon))?);
+                Ok((lattice, lattice))
+            }
+        }
+    }
+}
+
 impl Desk<'_> {
     /// Buys the noisy second moments of a moments fold.
     pub fn second_moments(
@@ -94,8 +272,35 @@ impl Desk<'_> {
         fold: FoldId,
         step: &SecondMoments,
     ) -> Result<NoisyMoments, DeskError> {
+        let (fold, state) = self.state(fold)?;
+        let (diagonal, off) = step.lattices(&fold, self.context)?;
+        let shape = Shape::of(&fold)?;
         self.charge(&step.event(self.context))?;
-        let _ = self.state(fold)?;
-        Err(DeskError::Misuse("not yet".to_owned()))
+        let unit = libm::ldexp(
+            1.0,
+            i32::try_from(shape.bits).unwrap_or(0).saturating_mul(-2),
+        );
+        let mut entries = Vec::with_capacity(state.0.len());
+        let mut sums = state.0.iter();
+        for i in 0..shape.dimension {
+            for j in i..shape.dimension {
+                let lattice = if i == j { &diagonal } else { &off };
+                let sum = sums.next().copied().unwrap_or(0);
+                let noisy = sum.saturating_add(self.noise.lattice(lattice));
+                #[allow(
+                    clippy::cast_precision_loss,
+                    reason = "rounding of an already noisy value"
+                )]
+                entries.push(noisy as f64 * unit);
+            }
+        }
+        self.record(&format!("{}: diagonal", step.name), &diagonal, unit);
+        self.record(&format!("{}: off-diagonal", step.name), &off, unit);
+        Ok(NoisyMoments {
+            dimension: shape.dimension,
+            entries,
+            sd_diagonal: diagonal.std_dev() * unit,
+            sd_off_diagonal: off.std_dev() * unit,
+        })
     }
 }

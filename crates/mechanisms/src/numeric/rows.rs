@@ -1,0 +1,445 @@
+//! Passes over held rows for the logistic loss: a fast one in doubles that guides the search, and an exact
+//! one in integers that certifies its end.
+//!
+//! Rows are scaled by the power of two 2^−e with ½ ≤ R·2^−e < 1, so every bound here is for rows in the unit
+//! ball. Sums over rows are integers: they do not depend on threads or on the order of blocks.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::indexing_slicing,
+    reason = "numeric kernel over buffers it sizes itself; integer ranges are bounded in the functions' text"
+)]
+
+use std::ops::Range;
+
+use dashu::integer::IBig;
+use nalgebra::DMatrix;
+use rayon::prelude::*;
+
+use super::{gram, shorten, sigmoid};
+use crate::source::Held;
+
+/// Rows that share one partial sum; fixed, so that rounding does not depend on the number of threads.
+const PART: usize = 4096;
+/// Rows whose scratch stays in cache.
+const CHUNK: usize = 256;
+/// Fractional bits of a row's coordinates in the exact pass.
+const ROW_BITS: i32 = 52;
+/// Fractional bits of coefficients.
+pub(crate) const WEIGHT_BITS: u32 = 78;
+/// Coefficients stay within ±2^118 units.
+pub(crate) const WEIGHT_LIMIT: i128 = 1 << 118;
+/// The low word of a coefficient.
+const WORD: u32 = 60;
+/// Fractional bits of the logistic function's values in the exact pass.
+const TAIL_BITS: u32 = 84;
+/// Such a value is kept in two words of half the width.
+const HALF_TAIL: u32 = TAIL_BITS / 2;
+/// Fractional bits of [`Rows::exact_gradient`].
+pub(crate) const GRADIENT_BITS: u32 = 136;
+/// Error of [`Rows::exact_gradient`] per row, as a power of two.
+pub(crate) const ROW_ERROR_BITS: u32 = 83;
+/// Fractional bits of partial sums of the fast pass.
+const FAST_BITS: i32 = 80;
+const VALUE_BITS: i32 = 60;
+
+/// Held rows, shortened to the radius and scaled into the unit ball.
+pub(crate) struct Rows<'a> {
+    held: &'a Held,
+    covariates: Range<usize>,
+    outcome: usize,
+    intercept: Option<f64>,
+    /// Shortening and scaling of every row, block by block.
+    factors: Vec<Vec<f64>>,
+    parts: Vec<(usize, Range<usize>)>,
+}
+
+/// Loss, gradient and Hessian of Σ log(1 + e^(−y w·x)) in doubles.
+pub(crate) struct Fast {
+    pub(crate) value: f64,
+    pub(crate) gradient: Vec<f64>,
+    pub(crate) hessian: DMatrix<f64>,
+}
+
+struct Sums {
+    value: i128,
+    gradient: Vec<i128>,
+    hessian: Vec<i128>,
+}
+
+impl<'a> Rows<'a> {
+    /// # Claim
+    /// A row's coordinates depend on that row alone and its norm is at most √(radius² + intercept²)·2^−exponent.
+    /// # Arithmetic
+    /// Covariates: the lemma of [`super::MARGIN`] with B = radius²; scaling by 2^−e is exact and
+    /// cutting to 52 fractional bits (in the exact pass) shortens. The intercept coordinate is a constant.
+    /// # Checked by
+    /// `numeric::rows::tests::rows_never_exceed_the_radius`
+    pub(crate) fn new(
+        held: &'a Held,
+        covariates: Range<usize>,
+        outcome: usize,
+        intercept: Option<f64>,
+        radius: f64,
+        exponent: i32,
+    ) -> Self {
+        let scale = libm::ldexp(1.0, -exponent);
+        let factors: Vec<Vec<f64>> = held
+            .blocks
+            .par_iter()
+            .map(|block| {
+                let mut s = vec![0.0; block.get(outcome).map_or(0, Vec::len)];
+                for column in &block[covariates.clone()] {
+                    for (s, x) in s.iter_mut().zip(column) {
+                        *s += x * x;
+                    }
+                }
+                for s in &mut s {
+                    *s = shorten(radius * radius, *s) * scale;
+                }
+                s
+            })
+            .collect();
+        let parts = factors
+            .iter()
+            .enumerate()
+            .flat_map(|(b, f)| {
+                let n = f.len();
+                (0..n)
+                    .step_by(PART)
+                    .map(move |start| (b, start..(start + PART).min(n)))
+            })
+            .collect();
+        Self {
+            held,
+            covariates,
+            outcome,
+            intercept: intercept.map(|g| g * scale),
+            factors,
+            parts,
+        }
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.held.rows
+    }
+
+    /// Number of coordinates.
+    pub(crate) fn dimension(&self) -> usize {
+        self.covariates.len() + usize::from(self.intercept.is_some())
+    }
+
+    /// The chunks of a part: block, rows.
+    fn chunks(part: &(usize, Range<usize>)) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (start, end) = (part.1.start, part.1.end);
+        (start..end)
+            .step_by(CHUNK)
+            .map(move |s| s..(s + CHUNK).min(end))
+    }
+
+    /// The columns of a chunk, scaled, into `a` (column-major).
+    fn load<T: Copy>(
+        &self,
+        block: usize,
+        rows: &Range<usize>,
+        a: &mut [T],
+        cast: impl Fn(f64) -> T,
+    ) {
+        let n = rows.len();
+        let factors = &self.factors[block][rows.clone()];
+        let mut columns = a.chunks_exact_mut(n);
+        if let Some(g) = self.intercept
+            && let Some(column) = columns.next()
+        {
+            column.fill(cast(g));
+        }
+        for (column, values) in columns.zip(&self.held.blocks[block][self.covariates.clone()]) {
+            for ((a, x), f) in column.iter_mut().zip(&values[rows.clone()]).zip(factors) {
+                *a = cast(x * f);
+            }
+        }
+    }
+
+    fn outcomes(&self, block: usize, rows: &Range<usize>) -> &[f64] {
+        &self.held.blocks[block][self.outcome][rows.clone()]
+    }
+
+    /// The fast pass.
+    pub(crate) fn fast(&self, w: &[f64]) -> Fast {
+        let p = self.dimension();
+        let zero = || Sums {
+            value: 0,
+            gradient: vec![0; p],
+            hessian: vec![0; p * (p + 1) / 2],
+        };
+        let sums = self
+            .parts
+            .par_iter()
+            .fold(
+                || (zero(), FastScratch::new(p)),
+                |(mut sums, mut scratch), part| {
+                    self.fast_part(part, w, &mut scratch, &mut sums);
+                    (sums, scratch)
+                },
+            )
+            .map(|(sums, _)| sums)
+            .reduce(zero, Sums::merge);
+        let unit = libm::ldexp(1.0, -FAST_BITS);
+        let mut hessian = DMatrix::zeros(p, p);
+        let mut entries = sums.hessian.iter();
+        for i in 0..p {
+            for j in i..p {
+                let h = entries.next().map_or(0.0, |h| *h as f64 * unit);
+                hessian[(i, j)] = h;
+                hessian[(j, i)] = h;
+            }
+        }
+        Fast {
+            value: sums.value as f64 * libm::ldexp(1.0, -VALUE_BITS),
+            gradient: sums.gradient.iter().map(|g| *g as f64 * unit).collect(),
+            hessian,
+        }
+    }
+
+    fn fast_part(
+        &self,
+        part: &(usize, Range<usize>),
+        w: &[f64],
+        s: &mut FastScratch,
+        sums: &mut Sums,
+    ) {
+        let p = w.len();
+        let mut value = 0.0;
+        s.gradient.fill(0.0);
+        let mut first = true;
+        for rows in Self::chunks(part) {
+            let n = rows.len();
+            let a = &mut s.columns[..n * p];
+            self.load(part.0, &rows, a, |x| x);
+            let margins = &mut s.margins[..n];
+            margins.fill(0.0);
+            for (column, w) in a.chunks_exact(n).zip(w) {
+                for (m, x) in margins.iter_mut().zip(column) {
+                    *m += w * x;
+                }
+            }
+            let roots = &mut s.roots[..n];
+            for ((m, root), y) in margins
+                .iter_mut()
+                .zip(roots.iter_mut())
+                .zip(self.outcomes(part.0, &rows))
+            {
+                let e = libm::exp(-m.abs());
+                let small = e / (1.0 + e);
+                let positive = *y > 0.5;
+                let right = positive == (*m >= 0.0);
+                value += libm::log1p(e) + if right { 0.0 } else { m.abs() };
+                *root = libm::sqrt(small * (1.0 - small));
+                let tail = if right { small } else { 1.0 - small };
+                *m = if positive { -tail } else { tail };
+            }
+            for (g, column) in s.gradient.iter_mut().zip(a.chunks_exact(n)) {
+                *g += dot(column, margins);
+            }
+            for column in a.chunks_exact_mut(n) {
+                for (x, root) in column.iter_mut().zip(roots.iter()) {
+                    *x *= root;
+                }
+            }
+            gram(a, n, &mut s.product, !first);
+            first = false;
+        }
+        let unit = libm::ldexp(1.0, FAST_BITS);
+        sums.value = sums
+            .value
+            .saturating_add((value * libm::ldexp(1.0, VALUE_BITS)) as i128);
+        for (t, g) in sums.gradient.iter_mut().zip(&s.gradient) {
+            *t = t.saturating_add((g * unit) as i128);
+        }
+        let triangle = s
+            .product
+            .as_slice()
+            .chunks_exact(p.max(1))
+            .enumerate()
+            .flat_map(|(j, column)| &column[j..]);
+        for (t, h) in sums.hessian.iter_mut().zip(triangle) {
+            *t = t.saturating_add((h * unit) as i128);
+        }
+    }
+
+    /// The gradient of Σ log(1 + e^(−y w·x)) at w (units of 2^−78, within [`WEIGHT_LIMIT`]), in units of 2^−136.
+    ///
+    /// # Claim
+    /// The result differs from the true gradient by a vector of norm less than n·2^−83.
+    /// # Arithmetic
+    /// Coordinates of a row are k·2^−52 with |k| ≤ 2^52, those of w are (h·2^60 + l)·2^−78 with |h| ≤ 2^58, 0 ≤ l < 2^60.
+    /// Over at most 4097 coordinates Σkh < 2^123 and Σkl < 2^125: the margin is *exact* in two 128-bit words. It is
+    /// cut to 96 fractional bits (or taken as ±2^8 beyond that, an error of e^−256): σ errs by at most 2^−98; σ itself by
+    /// 1.1·2^−85 ([`sigmoid::smaller_tail`]) and its cut to 84 bits by 2^−84: together below 2^−83. A row's gradient is
+    /// that number times a vector of norm at most 1. With the 84 bits in two words of 42, products are below
+    /// 2^94 and a part of 4096 rows below 2^106; parts are added as big integers, without error.
+    /// # Checked by
+    /// `numeric::rows::tests::{exact_gradient_against_rationals, sums_do_not_depend_on_blocks}`
+    pub(crate) fn exact_gradient(&self, w: &[i128]) -> Vec<IBig> {
+        let p = self.dimension();
+        let zero = || vec![IBig::ZERO; p];
+        let words: Vec<(i64, i64)> = w
+            .iter()
+            .map(|w| {
+                let w = (*w).clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
+                ((w >> WORD) as i64, (w & ((1 << WORD) - 1)) as i64)
+            })
+            .collect();
+        self.parts
+            .par_iter()
+            .fold(
+                || (zero(), ExactScratch::new(p)),
+                |(mut sums, mut scratch), part| {
+                    self.exact_part(part, &words, &mut scratch);
+                    for (t, (high, low)) in sums.iter_mut().zip(&scratch.gradient) {
+                        *t += (IBig::from(*high) << HALF_TAIL as usize) + IBig::from(*low);
+                    }
+                    (sums, scratch)
+                },
+            )
+            .map(|(sums, _)| sums)
+            .reduce(zero, |mut a, b| {
+                a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+                a
+            })
+    }
+
+    fn exact_part(&self, part: &(usize, Range<usize>), w: &[(i64, i64)], s: &mut ExactScratch) {
+        let scale = libm::ldexp(1.0, ROW_BITS);
+        let p = w.len();
+        s.gradient.fill((0, 0));
+        for rows in Self::chunks(part) {
+            let n = rows.len();
+            let a = &mut s.columns[..n * p];
+            self.load(part.0, &rows, a, |x| (x * scale) as i64);
+            let margins = &mut s.margins[..n];
+            margins.fill((0, 0));
+            for (column, (h, l)) in a.chunks_exact(n).zip(w) {
+                for ((high, low), k) in margins.iter_mut().zip(column) {
+                    *high = high.wrapping_add(wide(*k, *h));
+                    *low = low.wrapping_add(wide(*k, *l));
+                }
+            }
+            let tails = &mut s.tails[..n];
+            for ((tail, (high, low)), y) in tails
+                .iter_mut()
+                .zip(margins.iter())
+                .zip(self.outcomes(part.0, &rows))
+            {
+                *tail = loss_slope(*high, *low, *y > 0.5);
+            }
+            for ((high, low), column) in s.gradient.iter_mut().zip(a.chunks_exact(n)) {
+                let (mut h, mut l) = (0i128, 0i128);
+                for ((th, tl), k) in tails.iter().zip(column) {
+                    h = h.wrapping_add(wide(*k, *th));
+                    l = l.wrapping_add(wide(*k, *tl));
+                }
+                *high = high.wrapping_add(h);
+                *low = low.wrapping_add(l);
+            }
+        }
+    }
+}
+
+/// −y·σ(−y m) for the margin m = (high·2^60 + low)·2^−130, in two words of 42 bits (units of 2^−84).
+fn loss_slope(high: i128, low: i128, positive: bool) -> (i64, i64) {
+    // 130 − 96 = 34: m in units of 2^−96 is high·2^26 + low/2^34.
+    let m = if high.unsigned_abs() >= 1 << 78 {
+        high.signum() << 104
+    } else {
+        (high << 26) + (low >> 34)
+    };
+    let small = sigmoid::smaller_tail(m.unsigned_abs());
+    let right = positive == (m >= 0);
+    let one = 1u128 << sigmoid::Q;
+    let tail = (if right { small } else { one - small }) >> (sigmoid::Q - TAIL_BITS);
+    let (high, low) = (
+        (tail >> HALF_TAIL) as i64,
+        (tail & ((1 << HALF_TAIL) - 1)) as i64,
+    );
+    if positive { (-high, -low) } else { (high, low) }
+}
+
+/// The full product of two words.
+fn wide(a: i64, b: i64) -> i128 {
+    i128::from(a).wrapping_mul(i128::from(b))
+}
+
+/// A dot product over four running sums, in a fixed order.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (x, y) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = x
+        .remainder()
+        .iter()
+        .zip(y.remainder())
+        .map(|(x, y)| x * y)
+        .sum();
+    for (x, y) in x.zip(y) {
+        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane += x * y;
+        }
+    }
+    lanes.iter().sum::<f64>() + rest
+}
+
+impl Sums {
+    fn merge(mut self, other: Self) -> Self {
+        self.value = self.value.saturating_add(other.value);
+        let add = |a: &mut [i128], b: &[i128]| {
+            a.iter_mut()
+                .zip(b)
+                .for_each(|(a, b)| *a = a.saturating_add(*b));
+        };
+        add(&mut self.gradient, &other.gradient);
+        add(&mut self.hessian, &other.hessian);
+        self
+    }
+}
+
+struct FastScratch {
+    columns: Vec<f64>,
+    margins: Vec<f64>,
+    roots: Vec<f64>,
+    gradient: Vec<f64>,
+    product: DMatrix<f64>,
+}
+
+impl FastScratch {
+    fn new(p: usize) -> Self {
+        Self {
+            columns: vec![0.0; CHUNK * p],
+            margins: vec![0.0; CHUNK],
+            roots: vec![0.0; CHUNK],
+            gradient: vec![0.0; p],
+            product: DMatrix::zeros(p, p),
+        }
+    }
+}
+
+struct ExactScratch {
+    columns: Vec<i64>,
+    margins: Vec<(i128, i128)>,
+    tails: Vec<(i64, i64)>,
+    gradient: Vec<(i128, i128)>,
+}
+
+impl ExactScratch {
+    fn new(p: usize) -> Self {
+        Self {
+            columns: vec![0; CHUNK * p],
+            margins: vec![(0, 0); CHUNK],
+            tails: vec![(0, 0); CHUNK],
+            gradient: vec![(0, 0); p],
+        }
+    }
+}

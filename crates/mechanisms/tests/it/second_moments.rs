@@ -1,0 +1,1 @@
+//! Second moments: sensitivities at vertices, scales, noise off.
