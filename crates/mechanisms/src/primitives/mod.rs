@@ -12,7 +12,7 @@ pub use counts::{Counts, Sums};
 pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
-pub use second_moments::{NoisyMoments, SecondMoments};
+pub use second_moments::{NoisyMoments, Payment, SecondMoments};
 pub use sparse_vector::{Crossing, Signs, SparseVector};
 
 use reticent_accounting::{Both, Rational, Relation};
