@@ -44,7 +44,7 @@ impl Both {
 /// Leaves carry the exact loss that the mechanism's proof states; how many rows it has, and
 /// whether that number is public, is already in those numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// Pure ε. In zCDP it costs ε²/2.
@@ -214,5 +214,200 @@ fn squared(loss: &Both, divisor: u8) -> Price {
     Price {
         add_remove: cost(&loss.add_remove),
         replace_one: cost(&loss.replace_one),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_rational;
+
+    fn q(text: &str) -> Rational {
+        parse_rational(text).unwrap()
+    }
+
+    fn laplace(eps: &str) -> Event {
+        Event::Pure {
+            mechanism: "count".to_owned(),
+            loss: Both::doubled(&q(eps)),
+        }
+    }
+
+    fn amounts(event: &Event, currency: Currency) -> (Rational, Rational) {
+        let price = event.price(currency).unwrap();
+        (
+            price.add_remove.unwrap().amount,
+            price.replace_one.unwrap().amount,
+        )
+    }
+
+    #[test]
+    fn currencies_price_leaves() {
+        assert_eq!(amounts(&laplace("0.5"), Currency::Pure), (q("0.5"), q("1")));
+        assert_eq!(
+            amounts(&laplace("0.5"), Currency::Approximate),
+            (q("0.5"), q("1"))
+        );
+        assert_eq!(
+            amounts(&laplace("0.5"), Currency::Concentrated),
+            (q("0.125"), q("0.5"))
+        );
+        let quantile = Event::BoundedRange {
+            mechanism: "quantile".to_owned(),
+            loss: Both::same(&q("0.5")),
+        };
+        assert_eq!(amounts(&quantile, Currency::Pure), (q("0.5"), q("0.5")));
+        assert_eq!(
+            amounts(&quantile, Currency::Concentrated),
+            (q("1/32"), q("1/32"))
+        );
+        let moments = Event::Concentrated {
+            mechanism: "moments".to_owned(),
+            rho: Both {
+                add_remove: Some(q("0.1")),
+                replace_one: Some(q("0.2")),
+            },
+        };
+        assert_eq!(
+            amounts(&moments, Currency::Concentrated),
+            (q("0.1"), q("0.2"))
+        );
+        let free = Event::Free {
+            mechanism: "auc".to_owned(),
+        };
+        for currency in [
+            Currency::Pure,
+            Currency::Approximate,
+            Currency::Concentrated,
+        ] {
+            assert_eq!(free.price(currency).unwrap(), Price::zero());
+        }
+    }
+
+    #[test]
+    fn unpayable_leaves_are_refused() {
+        let gaussian = Event::Approximate {
+            mechanism: "moments".to_owned(),
+            add_remove: Some(Cost::approximate(q("1"), q("1e-6"))),
+            replace_one: None,
+        };
+        assert!(gaussian.price(Currency::Approximate).is_ok());
+        for currency in [Currency::Pure, Currency::Concentrated] {
+            let error = Event::Sequence(vec![laplace("1"), gaussian.clone()])
+                .price(currency)
+                .unwrap_err();
+            assert!(
+                matches!(error, AccountingError::Unpayable { .. }),
+                "{error}"
+            );
+        }
+        let discrete = Event::Concentrated {
+            mechanism: "moments".to_owned(),
+            rho: Both::same(&q("0.1")),
+        };
+        assert!(discrete.price(Currency::Pure).is_err());
+        assert!(discrete.price(Currency::Approximate).is_err());
+    }
+
+    /// lessons rows 30 and 31: inner charges sum to the declared ε, a mean pays for both its parts.
+    #[test]
+    fn composites_add_up() {
+        let parts = crate::split(&q("0.3"), &[1, 2, 4, 8, 16]);
+        let events = parts
+            .iter()
+            .map(|p| Event::Pure {
+                mechanism: "part".to_owned(),
+                loss: Both::same(p),
+            })
+            .collect();
+        assert_eq!(
+            amounts(&Event::Sequence(events), Currency::Pure),
+            (q("0.3"), q("0.3"))
+        );
+        let mean = Event::Sequence(vec![laplace("0.1"), laplace("0.2")]);
+        assert_eq!(amounts(&mean, Currency::Pure), (q("0.3"), q("0.6")));
+        let classes = Event::Disjoint(vec![laplace("0.5"), laplace("0.5")]);
+        assert_eq!(amounts(&classes, Currency::Pure), (q("0.5"), q("1")));
+        // Under zCDP two parts at ε²/2 = .125 (replace-one .5): max(.5, .125 + .125).
+        assert_eq!(
+            amounts(&classes, Currency::Concentrated),
+            (q("0.125"), q("0.5"))
+        );
+        let nested = Event::Sequence(vec![
+            mean,
+            classes,
+            Event::Free {
+                mechanism: "ratio".to_owned(),
+            },
+        ]);
+        assert_eq!(amounts(&nested, Currency::Pure), (q("0.8"), q("1.6")));
+        assert_eq!(nested.leaves().len(), 5);
+    }
+
+    /// lessons rows 39 and 40: cost is monotone in ε, independent of order, never negative.
+    #[test]
+    fn costs_are_monotone_ordered_and_not_negative() {
+        let mut last = Rational::ZERO;
+        for eps in ["1e-9", "0.1", "1", "10", "1e9"] {
+            let (now, _) = amounts(&laplace(eps), Currency::Concentrated);
+            assert!(now > last);
+            last = now;
+        }
+        let events = [laplace("0.1"), laplace("0.7"), laplace("1/3")];
+        let mut reversed = events.to_vec();
+        reversed.reverse();
+        for currency in [Currency::Pure, Currency::Concentrated] {
+            assert_eq!(
+                Event::Sequence(events.to_vec()).price(currency),
+                Event::Sequence(reversed.clone()).price(currency)
+            );
+            assert!(laplace("-0.1").price(currency).is_err());
+        }
+    }
+
+    #[test]
+    fn json_round_trips_exactly() {
+        let event = Event::Sequence(vec![
+            laplace("1/3"),
+            Event::Disjoint(vec![Event::Pure {
+                mechanism: "exact count".to_owned(),
+                loss: Both {
+                    add_remove: None,
+                    replace_one: Some(Rational::ZERO),
+                },
+            }]),
+            Event::Approximate {
+                mechanism: "moments".to_owned(),
+                add_remove: Some(Cost::approximate(q("5e-324"), q("1e-6"))),
+                replace_one: None,
+            },
+            Event::Free {
+                mechanism: "auc".to_owned(),
+            },
+        ]);
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(text.starts_with(
+            r#"{"sequence":[{"pure":{"mechanism":"count","loss":{"add_remove":"1/3","replace_one":"2/3"}}}"#
+        ));
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        assert!(
+            serde_json::from_str::<Both>(r#"{"add_remove":"NaN","replace_one":null}"#).is_err()
+        );
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let mut event = laplace("1");
+        for _ in 0..63 {
+            event = Event::Sequence(vec![event]);
+        }
+        assert!(event.price(Currency::Pure).is_ok());
+        for _ in 0..10 {
+            event = Event::Disjoint(vec![event]);
+        }
+        assert!(matches!(
+            event.price(Currency::Pure),
+            Err(AccountingError::TooDeep { .. })
+        ));
     }
 }

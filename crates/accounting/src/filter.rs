@@ -25,11 +25,11 @@ pub enum Overdrawn {
     #[error("asked for {}, but only {} of {} is left", asked.describe(*currency), left.describe(*currency), cap.describe(*currency))]
     Cap {
         /// The spend.
-        asked: Cost,
+        asked: Box<Cost>,
         /// What is left.
-        left: Cost,
+        left: Box<Cost>,
         /// The cap.
-        cap: Cost,
+        cap: Box<Cost>,
         /// The currency of all three.
         currency: Currency,
     },
@@ -43,7 +43,7 @@ pub enum Overdrawn {
     #[error("a cost cannot be negative: {}", asked.describe(*currency))]
     Negative {
         /// The spend.
-        asked: Cost,
+        asked: Box<Cost>,
         /// Its currency.
         currency: Currency,
     },
@@ -67,16 +67,16 @@ impl Filter {
         })?;
         if !asked.is_valid() {
             return Err(Overdrawn::Negative {
-                asked: asked.clone(),
+                asked: Box::new(asked.clone()),
                 currency: self.currency,
             });
         }
         let total = self.spent.plus(asked);
         if !total.within(&self.cap) {
             return Err(Overdrawn::Cap {
-                asked: asked.clone(),
-                left: self.left(),
-                cap: self.cap.clone(),
+                asked: Box::new(asked.clone()),
+                left: Box::new(self.left()),
+                cap: Box::new(self.cap.clone()),
                 currency: self.currency,
             });
         }
@@ -97,5 +97,68 @@ impl Filter {
     /// What is left under the cap.
     pub fn left(&self) -> Cost {
         self.cap.minus(&self.spent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rational, parse_rational};
+
+    fn pure(amount: &str) -> Price {
+        let cost = Some(Cost::pure(parse_rational(amount).unwrap()));
+        Price {
+            add_remove: cost.clone(),
+            replace_one: cost,
+        }
+    }
+
+    /// lessons row 42.
+    #[test]
+    fn exhausted_filter_refuses_the_smallest_spend() {
+        let cap = Cost::pure(Rational::ONE);
+        let mut filter = Filter::new(cap, Currency::Pure, Relation::AddRemove);
+        for _ in 0..10 {
+            filter.try_spend(&pure("0.1")).unwrap();
+        }
+        assert_eq!(filter.left(), Cost::zero());
+        let refused = filter.try_spend(&pure("5e-324")).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "asked for epsilon 5e-324, but only epsilon 0 of epsilon 1 is left"
+        );
+        filter.try_spend(&pure("0")).unwrap();
+        assert_eq!(filter.spent().amount, Rational::ONE);
+    }
+
+    #[test]
+    fn unbounded_and_negative_prices_are_refused() {
+        let cap = Cost::approximate(Rational::ONE, parse_rational("1e-6").unwrap());
+        let mut filter = Filter::new(cap, Currency::Approximate, Relation::AddRemove);
+        let unbounded = Price {
+            add_remove: None,
+            replace_one: Some(Cost::zero()),
+        };
+        assert!(matches!(
+            filter.try_spend(&unbounded),
+            Err(Overdrawn::Unbounded { .. })
+        ));
+        assert!(matches!(
+            filter.try_spend(&pure("-1")),
+            Err(Overdrawn::Negative { .. })
+        ));
+        let cost = Some(Cost::approximate(
+            Rational::ZERO,
+            parse_rational("2e-6").unwrap(),
+        ));
+        let too_much_delta = Price {
+            add_remove: cost.clone(),
+            replace_one: cost,
+        };
+        assert!(matches!(
+            filter.try_spend(&too_much_delta),
+            Err(Overdrawn::Cap { .. })
+        ));
+        assert_eq!(filter.spent(), &Cost::zero());
     }
 }

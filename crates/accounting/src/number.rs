@@ -232,6 +232,7 @@ pub(crate) mod optional_text {
     #[derive(Serialize, Deserialize)]
     struct Wrapped(#[serde(with = "super::text")] Rational);
 
+    #[allow(clippy::ref_option, reason = "the signature serde calls")]
     pub(crate) fn serialize<S: Serializer>(
         value: &Option<Rational>,
         to: S,
@@ -243,5 +244,139 @@ pub(crate) mod optional_text {
         from: D,
     ) -> Result<Option<Rational>, D::Error> {
         Ok(Option::<Wrapped>::deserialize(from)?.map(|w| w.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_read_exactly() {
+        for (text, top, bottom) in [
+            ("0.5", 1_i64, 2_u64),
+            ("1", 1, 1),
+            ("-2.50", -5, 2),
+            ("+.25", 1, 4),
+            ("3.", 3, 1),
+            ("1e-9", 1, 1_000_000_000),
+            ("12.5E2", 1250, 1),
+            ("0e5", 0, 1),
+        ] {
+            assert_eq!(
+                parse_decimal(text).unwrap(),
+                Rational::from_parts(top.into(), bottom.into()),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            parse_decimal("5e-324").unwrap(),
+            Rational::from_parts(5.into(), UBig::from(10_u8).pow(324))
+        );
+        assert_eq!(
+            parse_rational("1/3").unwrap(),
+            Rational::from_parts(1.into(), 3_u8.into())
+        );
+        assert_eq!(
+            parse_rational("0.5/1.5").unwrap(),
+            Rational::from_parts(1.into(), 3_u8.into())
+        );
+    }
+
+    #[test]
+    fn junk_is_refused_with_its_reason() {
+        for text in [
+            "",
+            ".",
+            "-",
+            "+",
+            "e5",
+            "1e",
+            "1e+",
+            "1e999999999",
+            "1e-1101",
+            "nan",
+            "NaN",
+            "inf",
+            "-inf",
+            "0x10",
+            "1_000",
+            "1,5",
+            "1 2",
+            "--1",
+            "1.2.3",
+            "1e2e3",
+            "½",
+            "1e0.5",
+            "0/0",
+            "1/0",
+            "1/2/3",
+            "/2",
+            "1/",
+        ] {
+            let error = parse_rational(text).unwrap_err();
+            assert!(
+                error.to_string().contains("is not a number"),
+                "{text}: {error}"
+            );
+        }
+        assert!(parse_decimal(&"9".repeat(5001)).is_err());
+        assert!(rational_from_f64(f64::NAN).is_err());
+        assert!(rational_from_f64(f64::INFINITY).is_err());
+    }
+
+    #[test]
+    fn doubles_mean_their_shortest_decimal() {
+        assert_eq!(
+            rational_from_f64(0.1).unwrap(),
+            parse_decimal("0.1").unwrap()
+        );
+        assert_eq!(
+            rational_from_f64(5e-324).unwrap(),
+            parse_decimal("5e-324").unwrap()
+        );
+        assert_eq!(
+            rational_from_f64(f64::MAX).unwrap(),
+            parse_decimal("1.7976931348623157e308").unwrap()
+        );
+        assert_eq!(rational_from_f64(-0.0).unwrap(), Rational::ZERO);
+    }
+
+    #[test]
+    fn writing_and_reading_round_trip() {
+        for text in [
+            "0",
+            "1",
+            "-1",
+            "0.5",
+            "-0.125",
+            "0.1",
+            "1e-9",
+            "5e-324",
+            "1.25e-7",
+            "1e30",
+            "123456789",
+            "1/3",
+            "-22/7",
+            "0.0001",
+            "100000",
+        ] {
+            let value = parse_rational(text).unwrap();
+            assert_eq!(format_rational(&value), text);
+        }
+        for denominator in 1..400_u64 {
+            for numerator in [-7_i64, 1, 3, 1_000_003] {
+                let value = Rational::from_parts(numerator.into(), denominator.into());
+                assert_eq!(parse_rational(&format_rational(&value)).unwrap(), value);
+            }
+        }
+        let fine = Rational::from_parts(3.into(), UBig::ONE << 32);
+        assert_eq!(
+            format_rational(&fine),
+            "6.98491930961608886718750e-10".replace("50e", "5e")
+        );
+        let finer = Rational::from_parts(3.into(), UBig::ONE << 2000);
+        assert!(format_rational(&finer).starts_with("3/"));
+        assert_eq!(parse_rational(&format_rational(&finer)).unwrap(), finer);
     }
 }

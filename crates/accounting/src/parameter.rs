@@ -106,3 +106,42 @@ macro_rules! parameter {
 parameter!(Epsilon, "epsilon", positive);
 parameter!(Delta, "delta", between_zero_and_one);
 parameter!(Rho, "rho", positive);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_enforced() {
+        for text in ["0", "-1", "nan", "inf", "-0", "0e9", ""] {
+            assert!(text.parse::<Epsilon>().is_err(), "{text}");
+            assert!(text.parse::<Rho>().is_err(), "{text}");
+            assert!(text.parse::<Delta>().is_err(), "{text}");
+        }
+        for text in ["1e9", "1e-9", "5e-324", "1/3", "0.5"] {
+            assert_eq!(
+                text.parse::<Epsilon>().unwrap().to_string(),
+                text.replace("1e9", "1000000000")
+            );
+        }
+        for text in ["1", "1.0", "2", "1e9"] {
+            assert!(text.parse::<Delta>().is_err(), "{text}");
+        }
+        assert!("0.999999".parse::<Delta>().is_ok());
+        let message = "0".parse::<Epsilon>().unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "epsilon = 0 is out of range: it must be greater than 0"
+        );
+        assert!(Epsilon::from_f64(f64::NAN).is_err());
+        assert!(Epsilon::from_f64(-1.0).is_err());
+    }
+
+    #[test]
+    fn values_stay_exact() {
+        let tenth = Epsilon::from_f64(0.1).unwrap();
+        assert_eq!(tenth.rational(), &parse_rational("1/10").unwrap());
+        assert!((tenth.to_f64() - 0.1).abs() < f64::EPSILON);
+        assert!("5e-324".parse::<Epsilon>().unwrap().to_f64() > 0.0);
+    }
+}

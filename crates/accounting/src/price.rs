@@ -312,3 +312,173 @@ fn amplified(delta: &Rational, epsilon: &Rational, other: &Rational) -> Rational
         Err(_) => Rational::ONE,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn q(text: &str) -> Rational {
+        parse_rational(text).unwrap()
+    }
+
+    fn price(add_remove: &str, replace_one: &str) -> Price {
+        Price {
+            add_remove: Some(Cost::pure(q(add_remove))),
+            replace_one: Some(Cost::pure(q(replace_one))),
+        }
+    }
+
+    #[test]
+    fn sequential_adds_and_unbounded_absorbs() {
+        let total = sequential(&[price("0.1", "0.2"), price("0.3", "0.3"), Price::zero()]);
+        assert_eq!(total, price("0.4", "0.5"));
+        let exact_count = Price {
+            add_remove: None,
+            replace_one: Some(Cost::zero()),
+        };
+        let total = sequential(&[price("0.1", "0.2"), exact_count]);
+        assert_eq!(
+            total,
+            Price {
+                add_remove: None,
+                replace_one: Some(Cost::pure(q("0.2")))
+            }
+        );
+        assert_eq!(sequential(&[]), Price::zero());
+    }
+
+    /// decisions.md golden 14: hash split, counts at ε .4 and .6, replace-one across is 1.0;
+    /// lessons row 38: disjoint parts charge the maximum under add/remove.
+    #[test]
+    fn hash_split_golden() {
+        let total = parallel(&[price("0.4", "0.8"), price("0.6", "0.9")]);
+        assert_eq!(total, price("0.6", "1"));
+        assert_eq!(
+            parallel(&[price("0.4", "0.8"), price("0.1", "0.2")]),
+            price("0.4", "0.8")
+        );
+        assert_eq!(
+            parallel(&[price("0.5", "0.5"), price("0.5", "0.5")]),
+            price("0.5", "1")
+        );
+        assert_eq!(parallel(&[]), Price::zero());
+    }
+
+    /// Order never matters, and a part more never costs less.
+    #[test]
+    fn parallel_is_symmetric_and_monotone() {
+        let parts = [
+            price("0.4", "0.7"),
+            price("0.25", "0.5"),
+            price("0.3", "0.65"),
+            price("0.3", "0.3"),
+        ];
+        let whole = parallel(&parts);
+        assert_eq!(whole, price("0.4", "0.7"));
+        let mut reversed = parts.to_vec();
+        reversed.reverse();
+        assert_eq!(parallel(&reversed), whole);
+        for n in 0..parts.len() {
+            let less = parallel(&parts[..n]);
+            assert!(
+                less.add_remove
+                    .unwrap()
+                    .within(whole.add_remove.as_ref().unwrap())
+            );
+            assert!(
+                less.replace_one
+                    .unwrap()
+                    .within(whole.replace_one.as_ref().unwrap())
+            );
+        }
+    }
+
+    #[test]
+    fn exact_counts_are_unbounded_inside_a_part() {
+        let exact_count = Price {
+            add_remove: None,
+            replace_one: Some(Cost::zero()),
+        };
+        let total = parallel(&[exact_count, price("0.1", "0.2")]);
+        assert_eq!(
+            total,
+            Price {
+                add_remove: None,
+                replace_one: None
+            }
+        );
+        // A lone part can lose its record to rows no part reads: its add/remove cost counts.
+        assert_eq!(parallel(&[price("0.4", "0.1")]), price("0.4", "0.4"));
+    }
+
+    #[test]
+    fn parallel_cross_terms_with_delta() {
+        let part = |eps: &str, delta: &str| {
+            let cost = Some(Cost::approximate(q(eps), q(delta)));
+            Price {
+                add_remove: cost.clone(),
+                replace_one: cost,
+            }
+        };
+        let total = parallel(&[part("1", "1e-6"), part("2", "1e-7")])
+            .replace_one
+            .unwrap();
+        assert_eq!(total.amount, q("3"));
+        // The worse order multiplies 1e-6 by e²: 7.389…e-6 + 1e-7 (the other gives 1.27e-6).
+        let golden = 2_f64.exp() * 1e-6 + 1e-7;
+        let delta = crate::rational_to_f64(&total.delta);
+        assert!((delta - golden).abs() < 1e-15 && delta >= golden * (1.0 - 1e-15));
+        let huge = parallel(&[part("1e9", "0.5"), part("1e9", "0.5")])
+            .replace_one
+            .unwrap();
+        assert_eq!(huge.delta, Rational::ONE);
+    }
+
+    #[test]
+    fn conversion_to_replace_one() {
+        let pure = convert_to_replace_one(&Cost::pure(q("0.5")), Currency::Pure);
+        assert_eq!(pure, Cost::pure(q("1")));
+        let rho = convert_to_replace_one(&Cost::pure(q("0.5")), Currency::Concentrated);
+        assert_eq!(rho, Cost::pure(q("2")));
+        let both =
+            convert_to_replace_one(&Cost::approximate(q("1"), q("1e-6")), Currency::Approximate);
+        assert_eq!(both.amount, q("2"));
+        let exact = q("1e-6") * (Rational::ONE + q("2.71828182845904523536"));
+        assert!(both.delta > exact && both.delta < exact * q("1.0000000001"));
+    }
+
+    #[test]
+    fn fields_round_trip() {
+        for currency in [
+            Currency::Pure,
+            Currency::Approximate,
+            Currency::Concentrated,
+        ] {
+            let delta = if currency == Currency::Approximate {
+                q("1e-6")
+            } else {
+                Rational::ZERO
+            };
+            let cost = Cost {
+                amount: q("1/3"),
+                delta,
+            };
+            assert_eq!(
+                Cost::from_json(&cost.to_json(currency)).unwrap(),
+                (currency, cost)
+            );
+        }
+        let fields = |pairs: &[(&str, &str)]| -> CostFields {
+            pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect()
+        };
+        assert!(Cost::from_json(&fields(&[("epsilon", "-1")])).is_err());
+        assert!(Cost::from_json(&fields(&[("epsilon", "1"), ("rho", "1")])).is_err());
+        assert!(Cost::from_json(&fields(&[])).is_err());
+        assert!(Cost::budget_from_json(&fields(&[("epsilon", "0")])).is_err());
+        assert!(Cost::budget_from_json(&fields(&[("epsilon", "1"), ("delta", "1")])).is_err());
+        assert!(Cost::budget_from_json(&fields(&[("epsilon", "10"), ("delta", "1e-7")])).is_ok());
+    }
+}

@@ -80,3 +80,85 @@ pub(crate) fn floor_to_grid(value: &Rational, bits: usize) -> Rational {
     let floor = Rational::from_parts(scaled, value.denominator().clone()).floor();
     Rational::from_parts(floor, scale)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cost, Currency, Filter, Price, Relation, parse_rational};
+
+    fn q(text: &str) -> Rational {
+        parse_rational(text).unwrap()
+    }
+
+    fn sum(parts: &[Rational]) -> Rational {
+        parts.iter().fold(Rational::ZERO, |s, p| s + p)
+    }
+
+    /// lessons row 33: 1.0 over 1..=200 parts; every part is accepted by an exact cap.
+    #[test]
+    fn even_splits_never_exceed() {
+        for total in ["1", "0.1", "1e-9", "1e9", "1/3", "5e-324"] {
+            for n in 1..=200 {
+                let parts = split(&q(total), &vec![1; n]);
+                assert_eq!(sum(&parts), q(total));
+                let mut filter =
+                    Filter::new(Cost::pure(q(total)), Currency::Pure, Relation::AddRemove);
+                for part in &parts {
+                    assert!(*part > Rational::ZERO);
+                    let cost = Some(Cost::pure(part.clone()));
+                    filter
+                        .try_spend(&Price {
+                            add_remove: cost,
+                            replace_one: None,
+                        })
+                        .unwrap();
+                }
+                assert_eq!(filter.left(), Cost::zero());
+            }
+        }
+    }
+
+    /// lessons rows 34 and 37: stage weights, odd counts.
+    #[test]
+    fn stage_weights_sum_to_the_request() {
+        for weights in [
+            vec![3, 7, 10],
+            vec![1, 1, 1],
+            vec![1, 0, 2, 0],
+            vec![u64::MAX, 1, u64::MAX],
+            vec![2, 70, 28],
+        ] {
+            let parts = split(&q("0.7"), &weights);
+            assert_eq!(sum(&parts), q("0.7"));
+            for (part, weight) in parts.iter().zip(&weights) {
+                assert_eq!(part.is_zero(), *weight == 0);
+            }
+        }
+        let parts = split(&q("1"), &[1, 2]);
+        assert_eq!(
+            parts[0],
+            Rational::from_parts(1_431_655_765.into(), UBig::ONE << 32)
+        );
+        assert_eq!(split(&q("1"), &[1, 1]), vec![q("0.5"), q("0.5")]);
+        assert_eq!(split(&q("1"), &[]), Vec::<Rational>::new());
+        assert_eq!(split(&q("1"), &[0, 0]), vec![Rational::ZERO; 2]);
+        assert_eq!(split(&q("-1"), &[1, 1]), vec![Rational::ZERO; 2]);
+    }
+
+    #[test]
+    fn tiny_totals_keep_every_part() {
+        let parts = split(&q("1e-9"), &[1, 999]);
+        assert!(parts[0] > q("0.999999e-12") && parts[0] <= q("1e-12"));
+    }
+
+    #[test]
+    fn shares_and_rests() {
+        let (part, rest) = share(&q("0.5"), 1, 50);
+        assert!(part <= q("0.01") && part > q("0.01") - q("3e-10"));
+        assert_eq!(part + rest, q("0.5"));
+        assert_eq!(share(&q("1"), 1, 4), (q("0.25"), q("0.75")));
+        assert_eq!(share(&q("1"), 5, 4), (q("1"), Rational::ZERO));
+        assert_eq!(share(&q("1"), 1, 0), (Rational::ZERO, q("1")));
+        assert_eq!(share(&q("1"), 0, 9), (Rational::ZERO, q("1")));
+    }
+}

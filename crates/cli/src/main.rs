@@ -1,2 +1,152 @@
-//! The `reticent` command.
-fn main() {}
+//! The `reticent` command: private models and diagnostics from confidential tables.
+
+mod arguments;
+mod ledger;
+mod show;
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use reticent_engine::{
+    Error, Failure, books, dataset::Dataset, init, mock, outcome::Refusal, predict, schema_json,
+    session,
+};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let json = arguments.json;
+    match carry_out(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&failure, json);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn carry_out(arguments: Arguments) -> Result<(), Failure> {
+    let json = arguments.json;
+    match arguments.command {
+        Command::Init { data } => print(&init::skeleton(&data)?),
+        Command::Register { dataset } => {
+            let dataset = Dataset::load(&dataset)?;
+            let working = Working::start("reading every row");
+            let (registration, _) = books::register(&dataset)?;
+            working.done();
+            print(&show::registration(&dataset, &registration, json))
+        }
+        Command::Mock {
+            dataset,
+            rows,
+            seed,
+        } => {
+            let dataset = Dataset::load(&dataset)?;
+            print(&mock::mock(&dataset, rows, seed)?)
+        }
+        Command::Schema { of } => print(schema_json::text(of.into())),
+        Command::Price { plan, rows } => price(&plan, rows, json),
+        Command::Run {
+            plan,
+            dry_run: true,
+            ..
+        } => price(&plan, None, json),
+        Command::Run {
+            plan,
+            out,
+            analyst,
+            dry_run: false,
+        } => {
+            let options = session::Options { analyst, out };
+            let mut working = Working::start("reading the plan");
+            let ran = session::run(&plan, &options, &mut |step| working.say(step))?;
+            working.done();
+            print(&show::ran(&ran, json))
+        }
+        Command::Predict { model, data, out } => {
+            let text = predict::predict(&model, &data)?;
+            match out {
+                None => print(&text),
+                Some(path) => std::fs::write(&path, text).map_err(|source| {
+                    Error::File {
+                        path,
+                        what: "the predictions cannot be written",
+                        source,
+                    }
+                    .into()
+                }),
+            }
+        }
+        Command::Ledger { action } => print(&ledger::carry_out(action, json)?),
+    }
+}
+
+fn price(plan: &Path, rows: Option<u64>, json: bool) -> Result<(), Failure> {
+    let table = session::price(plan, rows)?;
+    print(&show::price(&table, json))
+}
+
+/// Writes to standard output; a reader that has gone away is not an error.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::File {
+            path: "standard output".into(),
+            what: "cannot be written",
+            source: e,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+fn report(failure: &Failure, json: bool) {
+    let text = match failure {
+        _ if json => show::failure_json(failure),
+        Failure::Refusal(refusal) => format!("{}: {refusal}", refused(refusal)),
+        Failure::Error(error) => format!("error: {error}"),
+    };
+    // Nothing useful can be done if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn refused(refusal: &Refusal) -> &'static str {
+    match refusal.rule.exit_code() {
+        3 => "refused by the rules of the data set",
+        _ => "refused",
+    }
+}
+
+/// A spinner on a terminal; silent elsewhere.
+struct Working(Option<ProgressBar>);
+
+impl Working {
+    fn start(step: &str) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+            bar.set_style(style);
+        }
+        bar.set_message(step.to_owned());
+        bar.enable_steady_tick(std::time::Duration::from_millis(120));
+        Self(Some(bar))
+    }
+
+    fn say(&mut self, step: &str) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(step.to_owned());
+        }
+    }
+
+    fn done(self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

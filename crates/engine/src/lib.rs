@@ -1,1 +1,27 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
+
+pub mod books;
+pub mod budget;
+pub mod check;
+pub mod dataset;
+mod document;
+mod failure;
+pub mod formula;
+pub mod kinds;
+pub mod methods;
+pub mod model;
+pub mod outcome;
+pub mod plan;
+pub mod predict;
+pub mod register;
+pub mod release;
+pub mod report;
+mod request;
+pub mod resolve;
+pub mod scan;
+pub mod session;
+pub mod suggest;
+
+pub use failure::{Error, Failure};
+pub use reticent_accounting as accounting;
+pub use reticent_ledger as ledger;

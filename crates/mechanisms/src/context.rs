@@ -38,6 +38,7 @@ impl Context {
     }
 
     /// The share of a unit's ε that each of its records gets (group privacy: k records add up).
+    #[allow(clippy::arithmetic_side_effects, reason = "the divisor is at least 1")]
     pub fn per_record(&self, epsilon: &Rational) -> Rational {
         epsilon / Rational::from(self.rows_per_unit.max(1))
     }

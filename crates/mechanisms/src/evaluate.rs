@@ -8,6 +8,7 @@
 //! # Checked by
 //! `evaluate::tests::{terms_stay_in_their_bounds, record_wise, missing_and_other, unit_cap}`
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -148,23 +149,22 @@ impl Prepared {
         let mut inputs = Inputs {
             schema,
             batch,
-            narrowed: &self.declared,
             numbers: HashMap::new(),
         };
         for &c in &self.used {
             inputs.present(c, &mut keep);
         }
         if let Some(filter) = &self.program.filter {
+            inputs.read(&self.used, &self.declared);
             let truth = inputs.values(filter, &[], n);
             keep.iter_mut()
-                .zip(&truth)
+                .zip(truth.iter())
                 .for_each(|(k, t)| *k = *k && *t != 0.0);
         }
-        inputs.narrowed = &self.narrowed;
-        inputs.numbers.clear();
+        inputs.read(&self.used, &self.narrowed);
         let mut terms: Vec<Vec<f64>> = Vec::with_capacity(self.program.terms.len());
         for (term, bound) in self.program.terms.iter().zip(&self.bounds) {
-            let mut values = inputs.values(term, &terms, n);
+            let mut values = inputs.values(term, &terms, n).into_owned();
             values.iter_mut().for_each(|v| *v = into(*v, *bound));
             terms.push(values);
         }
@@ -197,7 +197,7 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
             (Unit::Column { column, .. }, _) => batch.encode(column, row, &mut hash),
             (Unit::Row, SplitBy::Column(c)) => batch.encode(*c, row, &mut hash),
             (Unit::Row, SplitBy::Content) => {
-                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash))
+                (0..schema.columns.len()).for_each(|c| batch.encode(c, row, &mut hash));
             }
         }
         let digest: [u8; 32] = hash.finalize().into();
@@ -210,7 +210,7 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
 struct Inputs<'a> {
     schema: &'a Schema,
     batch: &'a Batch,
-    narrowed: &'a [Option<Interval>],
+    /// Numeric columns as numbers inside their bounds.
     numbers: HashMap<usize, Vec<f64>>,
 }
 
@@ -239,120 +239,117 @@ impl Inputs<'_> {
                 .iter_mut()
                 .zip(v)
                 .for_each(|(k, x)| clear(k, drops && x.is_nan())),
-            Cells::Code(v) => keep.iter_mut().zip(v).for_each(|(k, x)| {
-                clear(
-                    k,
-                    (drops && *x == MISSING_CODE) || (other.is_none() && *x == OTHER_CODE),
-                )
-            }),
+            Cells::Code(v) => {
+                let gone =
+                    |x: u32| (drops && x == MISSING_CODE) || (other.is_none() && x == OTHER_CODE);
+                keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, gone(*x)));
+            }
             Cells::Id(_) => {}
             Cells::Unread => keep.iter_mut().for_each(|k| *k = false),
         }
     }
 
-    /// Numeric value of a column (levels: the index), missing cells imputed or (dropped anyway) low.
-    fn column(&mut self, c: usize, n: usize) -> Vec<f64> {
-        if let Some(v) = self.numbers.get(&c) {
-            return v.clone();
+    /// Reads the numeric columns; missing cells are imputed or (dropped anyway) low.
+    fn read(&mut self, used: &[usize], bounds: &[Option<Interval>]) {
+        self.numbers.clear();
+        for &c in used {
+            let Some(Some(bound)) = bounds.get(c).copied() else {
+                continue;
+            };
+            let fill = match self.missing(c) {
+                Missing::Impute(x) => x,
+                Missing::Drop => bound.lower,
+            };
+            let values = match self.batch.column(c) {
+                #[allow(
+                    clippy::cast_precision_loss,
+                    reason = "clamped; declared bounds are at most 2^53"
+                )]
+                Cells::Integer(v) => v
+                    .iter()
+                    .map(|x| {
+                        into(
+                            if *x == MISSING_INTEGER {
+                                fill
+                            } else {
+                                *x as f64
+                            },
+                            bound,
+                        )
+                    })
+                    .collect(),
+                Cells::Real(v) => v
+                    .iter()
+                    .map(|x| into(if x.is_nan() { fill } else { *x }, bound))
+                    .collect(),
+                Cells::Code(_) | Cells::Id(_) | Cells::Unread => {
+                    vec![bound.lower; self.batch.rows()]
+                }
+            };
+            self.numbers.insert(c, values);
         }
-        let bound = match (
-            self.narrowed.get(c),
-            self.schema.columns.get(c).map(|c| &c.kind),
-        ) {
-            (Some(Some(i)), _) => *i,
-            #[allow(clippy::cast_precision_loss, reason = "level counts are below 2^32")]
-            (_, Some(Kind::Levels { levels, .. })) => Interval {
-                lower: 0.0,
-                upper: levels.len().saturating_sub(1) as f64,
-            },
-            _ => Interval {
-                lower: 0.0,
-                upper: 0.0,
-            },
+    }
+
+    /// Level indices of a level column, with missing cells imputed and undeclared texts substituted.
+    fn codes(&self, c: usize, n: usize) -> Vec<u32> {
+        let (last, other) = match self.schema.columns.get(c).map(|c| &c.kind) {
+            Some(Kind::Levels { levels, other }) => {
+                (levels.len().saturating_sub(1), other.unwrap_or(0))
+            }
+            _ => (0, 0),
         };
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "level counts are below 2^32"
+        )]
+        let last = last as u32;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to the levels"
+        )]
         let fill = match self.missing(c) {
-            Missing::Impute(x) => x,
-            Missing::Drop => bound.lower,
+            Missing::Impute(x) => x.clamp(0.0, f64::from(last)) as u32,
+            Missing::Drop => 0,
         };
-        let other = match self.schema.columns.get(c).map(|c| &c.kind) {
-            Some(Kind::Levels { other: Some(o), .. }) => f64::from(*o),
-            _ => bound.lower,
-        };
-        let values: Vec<f64> = match self.batch.column(c) {
-            #[allow(
-                clippy::cast_precision_loss,
-                reason = "the clamp below encloses; integer bounds are at most 2^53"
-            )]
-            Cells::Integer(v) => v
-                .iter()
-                .map(|x| {
-                    into(
-                        if *x == MISSING_INTEGER {
-                            fill
-                        } else {
-                            *x as f64
-                        },
-                        bound,
-                    )
-                })
-                .collect(),
-            Cells::Real(v) => v
-                .iter()
-                .map(|x| into(if x.is_nan() { fill } else { *x }, bound))
-                .collect(),
+        match self.batch.column(c) {
             Cells::Code(v) => v
                 .iter()
                 .map(|x| match *x {
-                    MISSING_CODE => into(fill, bound),
-                    OTHER_CODE => into(other, bound),
-                    x => into(f64::from(x), bound),
+                    MISSING_CODE => fill,
+                    OTHER_CODE => other.min(last),
+                    x => x.min(last),
                 })
                 .collect(),
-            Cells::Id(_) | Cells::Unread => vec![bound.lower; n],
-        };
-        self.numbers.insert(c, values.clone());
-        values
+            _ => vec![0; n],
+        }
     }
 
-    fn values(&mut self, expr: &Expr, terms: &[Vec<f64>], n: usize) -> Vec<f64> {
+    fn values<'s>(&'s self, expr: &Expr, terms: &'s [Vec<f64>], n: usize) -> Cow<'s, [f64]> {
         match expr {
-            Expr::Constant(c) => vec![*c; n],
-            Expr::Column(c) | Expr::Code(c) => self.column(*c, n),
-            Expr::Level { column, level } => {
-                let mut v = self.column(*column, n);
-                let level = f64::from(*level);
-                #[allow(
-                    clippy::float_cmp,
-                    reason = "level indices are small integers, exact in f64"
-                )]
-                v.iter_mut().for_each(|x| *x = truth(*x == level));
-                v
-            }
-            Expr::Term(t) => terms.get(*t).cloned().unwrap_or_else(|| vec![0.0; n]),
+            Expr::Constant(c) => Cow::Owned(vec![*c; n]),
+            Expr::Column(c) => self
+                .numbers
+                .get(c)
+                .map_or_else(|| Cow::Owned(vec![0.0; n]), |v| Cow::Borrowed(v.as_slice())),
+            Expr::Code(c) => Cow::Owned(self.codes(*c, n).into_iter().map(f64::from).collect()),
+            Expr::Level { column, level } => Cow::Owned(
+                self.codes(*column, n)
+                    .into_iter()
+                    .map(|x| truth(x == *level))
+                    .collect(),
+            ),
+            Expr::Term(t) => terms
+                .get(*t)
+                .map_or_else(|| Cow::Owned(vec![0.0; n]), |v| Cow::Borrowed(v.as_slice())),
             Expr::Add(a, b) => self.pair(a, b, terms, n, |x, y| x + y),
             Expr::Sub(a, b) => self.pair(a, b, terms, n, |x, y| x - y),
             Expr::Mul(a, b) => self.pair(a, b, terms, n, |x, y| x * y),
             Expr::Div(a, b) => self.pair(a, b, terms, n, |x, y| x / y),
-            Expr::Power(a, 2) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x *= *x);
-                v
-            }
-            Expr::Power(a, k) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = libm::pow(*x, f64::from(*k)));
-                v
-            }
-            Expr::Call(f, a) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = apply(*f, *x));
-                v
-            }
-            Expr::Clamp(a, i) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = into(*x, *i));
-                v
-            }
+            Expr::Power(a, 2) => self.each(a, terms, n, |x| x * x),
+            Expr::Power(a, k) => self.each(a, terms, n, |x| libm::pow(x, f64::from(*k))),
+            Expr::Call(f, a) => self.each(a, terms, n, |x| apply(*f, x)),
+            Expr::Clamp(a, i) => self.each(a, terms, n, |x| into(x, *i)),
             #[allow(
                 clippy::float_cmp,
                 reason = "the analyst's comparison, taken literally"
@@ -369,35 +366,450 @@ impl Inputs<'_> {
             }),
             Expr::And(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 && y != 0.0)),
             Expr::Or(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 || y != 0.0)),
-            Expr::Not(a) => {
-                let mut v = self.values(a, terms, n);
-                v.iter_mut().for_each(|x| *x = truth(*x == 0.0));
-                v
-            }
+            Expr::Not(a) => self.each(a, terms, n, |x| truth(x == 0.0)),
         }
     }
 
-    fn pair(
-        &mut self,
+    fn each<'s>(
+        &'s self,
+        a: &Expr,
+        terms: &'s [Vec<f64>],
+        n: usize,
+        f: impl Fn(f64) -> f64,
+    ) -> Cow<'s, [f64]> {
+        let mut v = self.values(a, terms, n).into_owned();
+        v.iter_mut().for_each(|x| *x = f(*x));
+        Cow::Owned(v)
+    }
+
+    fn pair<'s>(
+        &'s self,
         a: &Expr,
         b: &Expr,
-        terms: &[Vec<f64>],
+        terms: &'s [Vec<f64>],
         n: usize,
         f: impl Fn(f64, f64) -> f64,
-    ) -> Vec<f64> {
-        // A constant operand needs no vector of its own.
+    ) -> Cow<'s, [f64]> {
+        let mut x = self.values(a, terms, n).into_owned();
         if let Expr::Constant(k) = b {
-            let mut x = self.values(a, terms, n);
             x.iter_mut().for_each(|x| *x = f(*x, *k));
-            return x;
+        } else {
+            let y = self.values(b, terms, n);
+            x.iter_mut().zip(y.iter()).for_each(|(x, y)| *x = f(*x, *y));
         }
-        let mut x = self.values(a, terms, n);
-        let y = self.values(b, terms, n);
-        x.iter_mut().zip(&y).for_each(|(x, y)| *x = f(*x, *y));
-        x
+        Cow::Owned(x)
     }
 }
 
 fn truth(t: bool) -> f64 {
     if t { 1.0 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_noise::{Noise, Seeded};
+
+    use super::*;
+    use crate::program::{Function, Split};
+    use crate::rows::Column;
+
+    fn column(name: &str, kind: Kind, missing: Missing) -> Column {
+        Column {
+            name: name.to_owned(),
+            kind,
+            missing,
+        }
+    }
+
+    fn levels(other: Option<u32>) -> Kind {
+        Kind::Levels {
+            levels: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            other,
+        }
+    }
+
+    /// n in 0..=10 (drops), x in −1..=1 (imputes .5), y in 1..=3 (drops), c and d in a, b, c, an identifier.
+    fn schema() -> Schema {
+        Schema {
+            columns: vec![
+                column(
+                    "n",
+                    Kind::Integer {
+                        lower: 0,
+                        upper: 10,
+                    },
+                    Missing::Drop,
+                ),
+                column(
+                    "x",
+                    Kind::Real {
+                        lower: -1.0,
+                        upper: 1.0,
+                    },
+                    Missing::Impute(0.5),
+                ),
+                column(
+                    "y",
+                    Kind::Real {
+                        lower: 1.0,
+                        upper: 3.0,
+                    },
+                    Missing::Drop,
+                ),
+                column("c", levels(Some(2)), Missing::Impute(1.0)),
+                column("d", levels(None), Missing::Drop),
+                column("who", Kind::Id, Missing::Drop),
+            ],
+        }
+    }
+
+    fn pick<T: Copy>(from: &[T], random: &mut Seeded) -> T {
+        from[random.bits() as usize % from.len()]
+    }
+
+    /// Cells as a source may hand them over: inside, outside, missing, wild.
+    fn batch(n: usize, random: &mut Seeded) -> Batch {
+        let integers = [0, 3, 10, -7, i64::MAX, i64::MIN + 1, MISSING_INTEGER];
+        let reals = [
+            -1.0,
+            -0.0,
+            0.0,
+            0.3,
+            1.0,
+            2.5,
+            7.0,
+            1e308,
+            -1e308,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
+        let codes = [0, 1, 2, 3, 77, MISSING_CODE, OTHER_CODE];
+        let mut fill = |k: usize| match k {
+            0 => Cells::Integer((0..n).map(|_| pick(&integers, random)).collect()),
+            1 | 2 => Cells::Real((0..n).map(|_| pick(&reals, random)).collect()),
+            3 | 4 => Cells::Code((0..n).map(|_| pick(&codes, random)).collect()),
+            _ => Cells::Id((0..n).map(|_| u128::from(random.bits() % 5)).collect()),
+        };
+        Batch::new(n, (0..6).map(&mut fill).collect())
+    }
+
+    /// A random expression that may or may not have bounds.
+    fn expression(depth: u32, earlier: usize, random: &mut Seeded) -> Expr {
+        let leaf = |random: &mut Seeded| match random.bits() % 8 {
+            0 => Expr::Constant(pick(&[-2.0, -0.5, 0.0, 1.0, 3.0], random)),
+            1 | 2 => Expr::Column(pick(&[0, 1, 2], random)),
+            3 => Expr::Code(pick(&[3, 4], random)),
+            4 | 5 => Expr::Level {
+                column: pick(&[3, 4], random),
+                level: pick(&[0, 1, 2], random),
+            },
+            _ if earlier > 0 => Expr::Term(random.bits() as usize % earlier),
+            _ => Expr::Column(2),
+        };
+        if depth == 0 {
+            return leaf(random);
+        }
+        let mut next = || Box::new(expression(depth - 1, earlier, random));
+        let (a, b) = (next(), next());
+        match random.bits() % 14 {
+            0 => Expr::Add(a, b),
+            1 => Expr::Sub(a, b),
+            2 | 3 => Expr::Mul(a, b),
+            4 => Expr::Div(a, b),
+            5 => Expr::Power(a, pick(&[-3, -2, -1, 0, 1, 2, 3, 4], random)),
+            6 => Expr::Clamp(
+                a,
+                Interval {
+                    lower: -0.5,
+                    upper: 2.0,
+                },
+            ),
+            7 => {
+                let how = pick(
+                    &[
+                        Comparison::Less,
+                        Comparison::LessEqual,
+                        Comparison::Greater,
+                        Comparison::GreaterEqual,
+                        Comparison::Equal,
+                        Comparison::NotEqual,
+                    ],
+                    random,
+                );
+                Expr::Compare(how, a, b)
+            }
+            8 => Expr::And(a, b),
+            9 => Expr::Or(a, b),
+            10 => Expr::Not(a),
+            11 => leaf(random),
+            _ => {
+                let f = pick(
+                    &[
+                        Function::Log,
+                        Function::Log1p,
+                        Function::Log2,
+                        Function::Log10,
+                        Function::Sqrt,
+                        Function::Exp,
+                        Function::Expm1,
+                        Function::Logistic,
+                        Function::Abs,
+                    ],
+                    random,
+                );
+                Expr::Call(f, a)
+            }
+        }
+    }
+
+    fn program(random: &mut Seeded) -> RowProgram {
+        let terms = (0..3).map(|t| expression(3, t, random)).collect();
+        let compare = |how, column, k: f64| {
+            Expr::Compare(
+                how,
+                Box::new(Expr::Column(column)),
+                Box::new(Expr::Constant(k)),
+            )
+        };
+        let filter = match random.bits() % 4 {
+            0 => Some(compare(Comparison::Greater, 0, 2.5)),
+            1 => Some(Expr::And(
+                Box::new(compare(Comparison::LessEqual, 2, 2.0)),
+                Box::new(compare(Comparison::GreaterEqual, 1, 0.0)),
+            )),
+            2 => Some(expression(2, 0, random)),
+            _ => None,
+        };
+        let part = (random.bits() % 2 == 0).then(|| Part {
+            split: halves(SplitBy::Content),
+            index: random.bits() as usize % 2,
+        });
+        RowProgram {
+            terms,
+            filter,
+            part,
+        }
+    }
+
+    fn halves(by: SplitBy) -> Split {
+        Split {
+            by,
+            salt: "salt".to_owned(),
+            parts: vec![("one".to_owned(), 1, 3), ("two".to_owned(), 2, 3)],
+        }
+    }
+
+    fn run(program: &RowProgram, schema: &Schema, batch: &Batch) -> Option<(Prepared, Evaluated)> {
+        let prepared = Prepared::new(program, schema).ok()?;
+        let out = prepared.run(schema, Unit::Row, batch, &vec![true; batch.rows()]);
+        Some((prepared, out))
+    }
+
+    /// Whatever the cells hold, every term of every record lies in the public interval; and before the closing clamp
+    /// it lies there up to rounding, so that the clamp changes nothing a user would see.
+    #[test]
+    fn terms_stay_in_their_bounds() {
+        let schema = schema();
+        let mut random = Seeded::new(3);
+        let (mut programs, mut records) = (0, 0);
+        while programs < 2000 {
+            let program = program(&mut random);
+            let batch = batch(40, &mut random);
+            let Some((prepared, out)) = run(&program, &schema, &batch) else {
+                continue;
+            };
+            programs += 1;
+            records += out.rows;
+            assert_eq!(out.terms.len(), 3);
+            for (values, bound) in out.terms.iter().zip(prepared.bounds()) {
+                assert_eq!(values.len(), out.rows);
+                for v in values {
+                    assert!(
+                        bound.lower <= *v && *v <= bound.upper,
+                        "{v} {bound:?} {program:?}"
+                    );
+                }
+            }
+            let mut inputs = Inputs {
+                schema: &schema,
+                batch: &batch,
+                numbers: HashMap::new(),
+            };
+            inputs.read(&prepared.used, &prepared.narrowed);
+            let mut earlier: Vec<Vec<f64>> = Vec::new();
+            for (term, bound) in program.terms.iter().zip(prepared.bounds()) {
+                let raw = inputs.values(term, &earlier, 40).into_owned();
+                let slack = 1e-9 * (1.0 + bound.magnitude());
+                for v in &raw {
+                    let inside = bound.lower - slack <= *v && *v <= bound.upper + slack;
+                    assert!(inside, "{v} outside {bound:?} in {term:?}");
+                }
+                earlier.push(raw.iter().map(|v| into(*v, *bound)).collect());
+            }
+        }
+        assert!(records > 10_000, "{records}");
+    }
+
+    /// A batch gives what its rows give one by one.
+    #[test]
+    fn record_wise() {
+        let schema = schema();
+        let mut random = Seeded::new(4);
+        let mut programs = 0;
+        while programs < 300 {
+            let program = program(&mut random);
+            let all = batch(20, &mut random);
+            let Some((_, together)) = run(&program, &schema, &all) else {
+                continue;
+            };
+            programs += 1;
+            let mut alone = vec![Vec::new(); 3];
+            for i in 0..20 {
+                let one = |c: usize| match all.column(c) {
+                    Cells::Integer(v) => Cells::Integer(vec![v[i]]),
+                    Cells::Real(v) => Cells::Real(vec![v[i]]),
+                    Cells::Code(v) => Cells::Code(vec![v[i]]),
+                    Cells::Id(v) => Cells::Id(vec![v[i]]),
+                    Cells::Unread => Cells::Unread,
+                };
+                let row = Batch::new(1, (0..6).map(one).collect());
+                let (_, out) = run(&program, &schema, &row).unwrap();
+                for (a, b) in alone.iter_mut().zip(out.terms) {
+                    a.extend(b);
+                }
+            }
+            assert_eq!(alone, together.terms, "{program:?}");
+        }
+    }
+
+    #[test]
+    fn missing_and_other() {
+        let schema = schema();
+        let nan = f64::NAN;
+        let batch = Batch::new(
+            5,
+            vec![
+                Cells::Integer(vec![99, -99, MISSING_INTEGER, 4, 5]),
+                Cells::Real(vec![nan, f64::INFINITY, 0.0, -7.0, 0.25]),
+                Cells::Real(vec![2.0; 5]),
+                Cells::Code(vec![0, OTHER_CODE, MISSING_CODE, 99, 1]),
+                Cells::Code(vec![0, OTHER_CODE, MISSING_CODE, 99, 1]),
+                Cells::Id(vec![0; 5]),
+            ],
+        );
+        let read = |e: Expr| {
+            let program = RowProgram {
+                terms: vec![e],
+                ..RowProgram::default()
+            };
+            run(&program, &schema, &batch).unwrap().1.terms.remove(0)
+        };
+        // a missing integer drops its record; the others are clamped
+        assert_eq!(read(Expr::Column(0)), [10.0, 0.0, 4.0, 5.0]);
+        // a missing real is imputed; infinities are clamped
+        assert_eq!(read(Expr::Column(1)), [0.5, 1.0, 0.0, -1.0, 0.25]);
+        // an undeclared text goes to the declared substitute, a missing one to the imputed level
+        assert_eq!(read(Expr::Code(3)), [0.0, 2.0, 1.0, 2.0, 1.0]);
+        // or both drop their records
+        assert_eq!(read(Expr::Code(4)), [0.0, 2.0, 1.0]);
+        // every record has exactly one level
+        let one = |level| read(Expr::Level { column: 3, level });
+        let sum: Vec<f64> = (0..5).map(|i| one(0)[i] + one(1)[i] + one(2)[i]).collect();
+        assert_eq!(sum, [1.0; 5]);
+        // a column that was not read drops every record; so does one of the wrong length
+        let short = Batch::new(2, vec![Cells::Integer(vec![1])]);
+        let program = RowProgram {
+            terms: vec![Expr::Column(0)],
+            ..RowProgram::default()
+        };
+        assert_eq!(run(&program, &schema, &short).unwrap().1.rows, 0);
+    }
+
+    /// The first rows of each unit count, across batches, whatever lies between them.
+    #[test]
+    fn unit_cap() {
+        let ids = [1_u128, 1, 2, 1, 2, 2, 3, 1];
+        let batch = |ids: &[u128]| Batch::new(ids.len(), vec![Cells::Id(ids.to_vec())]);
+        let unit = Unit::Column {
+            column: 0,
+            max_rows: 2,
+        };
+        let expected = [true, true, true, false, true, false, true, false];
+        for cut in 0..ids.len() {
+            let mut admission = Admission::default();
+            let mut admitted = admission.admit(unit, &batch(&ids[..cut]));
+            admitted.extend(admission.admit(unit, &batch(&ids[cut..])));
+            assert_eq!(admitted, expected, "cut at {cut}");
+        }
+        let mut admission = Admission::default();
+        assert_eq!(admission.admit(Unit::Row, &batch(&ids)), [true; 8]);
+        // without identifiers nothing counts
+        let blind = Batch::new(2, vec![Cells::Unread]);
+        assert_eq!(Admission::default().admit(unit, &blind), [false; 2]);
+        assert_eq!(
+            Unit::Column {
+                column: 0,
+                max_rows: 0
+            }
+            .max_rows(),
+            1
+        );
+    }
+
+    /// Every record is in exactly one part; equal contents go together whatever their representation: −0 and 0, any NaN.
+    #[test]
+    fn parts_are_disjoint() {
+        let schema = schema();
+        let mut random = Seeded::new(5);
+        let n = 3000;
+        let batch = batch(n, &mut random);
+        let routed = |unit, by: SplitBy, batch: &Batch| -> Vec<Vec<bool>> {
+            (0..3)
+                .map(|index| {
+                    let mut keep = vec![true; batch.rows()];
+                    let part = Part {
+                        split: halves(by.clone()),
+                        index,
+                    };
+                    route(&part, &schema, unit, batch, &mut keep);
+                    keep
+                })
+                .collect()
+        };
+        let unit = Unit::Column {
+            column: 5,
+            max_rows: 3,
+        };
+        for (unit, by) in [
+            (Unit::Row, SplitBy::Content),
+            (Unit::Row, SplitBy::Column(1)),
+            (unit, SplitBy::Content),
+            (unit, SplitBy::Column(0)),
+        ] {
+            let parts = routed(unit, by, &batch);
+            for i in 0..n {
+                assert!(parts[0][i] != parts[1][i] && !parts[2][i]);
+            }
+            // a unit of several rows stays together
+            if let (Unit::Column { .. }, Cells::Id(ids)) = (unit, batch.column(5)) {
+                for (i, id) in ids.iter().enumerate() {
+                    let first = ids.iter().position(|x| x == id).unwrap();
+                    assert_eq!(parts[0][i], parts[0][first]);
+                }
+            }
+        }
+        let alike = |x: f64, y: f64| {
+            let batch = Batch::new(2, vec![Cells::Unread, Cells::Real(vec![x, y])]);
+            let digest = |row: usize| {
+                let mut hash = Sha256::new();
+                batch.encode(1, row, &mut hash);
+                let digest: [u8; 32] = hash.finalize().into();
+                digest
+            };
+            digest(0) == digest(1)
+        };
+        assert!(alike(0.0, -0.0) && alike(f64::NAN, f64::from_bits(0x7ff8_0000_dead_beef)));
+        assert!(!alike(0.0, f64::MIN_POSITIVE) && !alike(f64::NAN, 0.0));
+    }
 }

@@ -17,6 +17,7 @@
 
 mod context;
 mod desk;
+mod door;
 mod evaluate;
 pub mod fold;
 mod mechanism;
@@ -29,5 +30,9 @@ pub mod source;
 
 pub use context::Context;
 pub use desk::{Desk, DeskError, FoldId, NoiseRecord};
+pub use door::{
+    Body, DoorError, Private, Receipt, Release, Slot, Task, Ticket, Wanted, claim_price,
+    row_set_size,
+};
 pub use evaluate::Unit;
 pub use mechanism::{Answer, Mechanism, Simulated, Trace, simulate};

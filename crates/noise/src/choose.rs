@@ -106,7 +106,8 @@ impl LogWeights {
 /// has `w = multiplicity` whatever the losses (nothing underflows to an empty choice), and only the proposed cell is refined.
 /// `Σ q < 2^127`, since `s` is what the total multiplicity has beyond 64 bits. One pass over the cells per draw.
 /// # Checked by
-/// `golden_quantile_choice`, `choices_follow_their_probabilities`, `extreme_rates_and_losses`, `rejection_is_exact_when_weights_are_small`
+/// `rejection_of_a_choice_is_exact`, `golden_quantile_choice`, `choices_follow_their_probabilities`,
+/// `large_multiplicities_follow_their_probabilities`, `extreme_rates_and_losses`, `a_million_cells_do_not_underflow`
 pub(crate) fn choose<N: Noise + ?Sized>(w: &LogWeights, noise: &mut N) -> usize {
     let Some(best) = w.best_loss() else { return 0 };
     let proposal = Proposal::new(w, best);
@@ -126,7 +127,7 @@ struct Proposal {
     speed: Rational,
     speed_f64: f64,
     shift: u32,
-    roots: [f64; 64],
+    roots: &'static [f64; 64],
     cumulative: Vec<u128>,
 }
 
@@ -176,7 +177,7 @@ impl Proposal {
         if below > 44.0 {
             return 1;
         }
-        let above = fast::exp_neg(below, &self.roots) * (1.0 + 2.0 * fast::EXP_ERROR);
+        let above = fast::exp_neg(below, self.roots) * (1.0 + 2.0 * fast::EXP_ERROR);
         // the product with 2^62 is exact and below 2^63: the cast rounds down by less than 1
         ((above * ONE as f64) as u64 + 1).min(ONE)
     }
@@ -206,7 +207,7 @@ impl Proposal {
         } else {
             None
         };
-        if quick.is_some_and(|e| e > slack + fast::ERROR) {
+        if quick.is_some_and(|e| e.value > slack + e.error) {
             return true;
         }
         let x = Rational::from(UBig::from(gap)) * &self.speed;

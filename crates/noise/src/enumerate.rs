@@ -1,6 +1,7 @@
 //! Exact output laws: runs a program once for every combination of its draws.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use crate::{GammaNorm, Lattice, LogWeights, Noise, Seeded};
 
@@ -110,6 +111,7 @@ pub fn enumerate<O: Ord>(
 ) -> Distribution<O> {
     let mut tree = Tree {
         window,
+        known: HashMap::new(),
         path: Vec::new(),
         depth: 0,
         mass: 1.0,
@@ -128,7 +130,7 @@ pub fn enumerate<O: Ord>(
         tree.mass = 1.0;
         let output = f(&mut tree);
         law.masses.entry(output).or_default().add(tree.mass);
-        law.runs += 1;
+        law.runs = law.runs.saturating_add(1);
         if !tree.advance() {
             break;
         }
@@ -138,14 +140,32 @@ pub fn enumerate<O: Ord>(
     law
 }
 
-/// One draw on the current path: its outcomes with their masses, and which is being followed.
+/// The outcomes of a draw, with their masses, and the mass left out.
+#[derive(Clone)]
+struct Branches {
+    outcomes: Rc<[(i128, f64)]>,
+    left_out: f64,
+}
+
+impl Branches {
+    /// Those of positive mass.
+    fn new(outcomes: impl Iterator<Item = (i128, f64)>, left_out: f64) -> Self {
+        Self {
+            outcomes: outcomes.filter(|(_, mass)| *mass > 0.0).collect(),
+            left_out,
+        }
+    }
+}
+
+/// One draw on the current path: its outcomes, and which is being followed.
 struct Node {
-    outcomes: Vec<(i128, f64)>,
+    outcomes: Rc<[(i128, f64)]>,
     at: usize,
 }
 
 struct Tree {
     window: Window,
+    known: HashMap<Lattice, Branches>,
     path: Vec<Node>,
     depth: usize,
     mass: f64,
@@ -155,16 +175,19 @@ struct Tree {
 }
 
 impl Tree {
-    /// The outcome followed at this draw; `fresh` lists the outcomes (with the mass left out) when it is met first.
-    fn branch(&mut self, fresh: impl FnOnce(Window) -> (Vec<(i128, f64)>, f64)) -> i128 {
+    /// The outcome followed at this draw; `branches` is asked when the draw is met first.
+    fn follow(&mut self, branches: impl FnOnce(&mut Self) -> Branches) -> i128 {
         if self.depth >= self.path.len() {
-            let (outcomes, left_out) = fresh(self.window);
+            let Branches { outcomes, left_out } = branches(self);
             self.lost.add(self.mass * left_out);
             self.path.push(Node { outcomes, at: 0 });
         }
-        let node = &self.path[self.depth];
-        self.depth += 1;
-        let (outcome, mass) = node.outcomes.get(node.at).copied().unwrap_or((0, 1.0));
+        let node = self.path.get(self.depth);
+        self.depth = self.depth.saturating_add(1);
+        let (outcome, mass) = node
+            .and_then(|n| n.outcomes.get(n.at))
+            .copied()
+            .unwrap_or((0, 1.0));
         self.mass *= mass;
         outcome
     }
@@ -173,7 +196,7 @@ impl Tree {
     fn advance(&mut self) -> bool {
         self.path.truncate(self.depth);
         while let Some(node) = self.path.last_mut() {
-            node.at += 1;
+            node.at = node.at.saturating_add(1);
             if node.at < node.outcomes.len() {
                 return true;
             }
@@ -190,54 +213,32 @@ impl Noise for Tree {
     }
 
     fn lattice(&mut self, d: &Lattice) -> i128 {
-        self.branch(|window| {
-            let width = match window {
-                Window::Width(w) => w.max(0),
-                Window::Tail(tau) => {
-                    let mut w = 0;
-                    while d.outside(w) > tau {
-                        w += 1;
-                    }
-                    w
-                }
+        self.follow(|tree| {
+            let window = tree.window;
+            let branches = || {
+                let width = match window {
+                    Window::Width(w) => w.max(0),
+                    Window::Tail(tail) => d.radius(tail),
+                };
+                let low = if matches!(d, Lattice::Geometric(_)) {
+                    0
+                } else {
+                    width.saturating_neg()
+                };
+                Branches::new((low..=width).map(|k| (k, d.mass(k))), d.outside(width))
             };
-            let low = if matches!(d, Lattice::Geometric(_)) {
-                0
-            } else {
-                -width
-            };
-            let outcomes = (low..=width)
-                .map(|k| (k, d.mass(k)))
-                .filter(|(_, m)| *m > 0.0)
-                .collect();
-            (outcomes, d.outside(width))
+            tree.known.entry(*d).or_insert_with(branches).clone()
         })
     }
 
     fn exceeds(&mut self, d: &Lattice, bound: i128) -> bool {
-        let outcome = self.branch(|_| {
-            let yes = d.upper_tail(bound);
-            let no = d.lower_tail(bound);
-            (
-                [(1, yes), (0, no)]
-                    .into_iter()
-                    .filter(|(_, m)| *m > 0.0)
-                    .collect(),
-                0.0,
-            )
-        });
-        outcome == 1
+        let both = [(1, d.upper_tail(bound)), (0, d.lower_tail(bound))];
+        self.follow(|_| Branches::new(both.into_iter(), 0.0)) == 1
     }
 
     fn choose(&mut self, w: &LogWeights) -> usize {
-        let outcome = self.branch(|_| {
-            let outcomes = (0_i128..)
-                .zip(w.probabilities())
-                .filter(|(_, m)| *m > 0.0)
-                .collect();
-            (outcomes, 0.0)
-        });
-        usize::try_from(outcome).unwrap_or(0)
+        let index = self.follow(|_| Branches::new((0..).zip(w.probabilities()), 0.0));
+        usize::try_from(index).unwrap_or(0)
     }
 
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {

@@ -11,7 +11,10 @@ use crate::fast::{self, ERROR};
 use crate::refine::{Exponential, half_normal, saturate};
 use crate::{Lattice, Noise, Rational, Scale};
 
-/// Uniform on `0..n` (`0` for `n = 0`).
+/// Uniform on `0..n` (`0` for `n = 0`): the low bits of fresh words, redrawn while they are `n` or more.
+///
+/// # Checked by
+/// `uniform_below_splits_every_word_evenly`
 pub fn uniform_below<N: Noise + ?Sized>(n: u128, noise: &mut N) -> u128 {
     if n <= 1 {
         return 0;
@@ -36,7 +39,12 @@ pub fn bernoulli<N: Noise + ?Sized>(p: u128, q: u128, noise: &mut N) -> bool {
     q > 0 && uniform_below(q, noise) < p
 }
 
-/// True with probability `exp(-x)`; certain for `x <= 0`.
+/// True with probability `exp(-x)`; certain for `x <= 0`: `P(E > x)` for an exponential `E`.
+///
+/// In code that is to be enumerated ask instead whether a geometric draw of scale `1/x` exceeds 1.
+///
+/// # Checked by
+/// `bernoulli_exp_changes_at_its_probability`
 pub fn bernoulli_exp<N: Noise + ?Sized>(x: &Rational, noise: &mut N) -> bool {
     *x <= Rational::ZERO || Exponential::draw(noise).exceeds(x, noise)
 }
@@ -56,16 +64,16 @@ pub fn lattice<N: Noise + ?Sized>(d: &Lattice, noise: &mut N) -> i128 {
 /// # Claim
 /// `floor(b E)` for an exponential `E` has this law: `P(floor(b E) >= k) = P(E >= k/b) = r^k`.
 /// # Arithmetic
-/// Above [`DIRECT`], `k = 2^j h + l` with `h` geometric of scale `b / 2^j` and `l` uniform below `2^j`, kept with
+/// Above scale 2^28, `k = 2^j h + l` with `h` geometric of scale `b / 2^j` and `l` uniform below `2^j`, kept with
 /// probability `exp(-l/b)`: `r^k` factors, so the parts are independent. This keeps the floating-point path decided.
 /// # Checked by
-/// `samplers_follow_their_masses`, `split_scales_follow_their_masses`, `single_round_is_exact_by_layers`
+/// `geometric_changes_at_its_tails`, `samplers_follow_their_masses`, `split_scales_follow_their_masses`
 pub fn geometric<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
     if b.is_zero() {
         return 0;
     }
-    let e = Exponential::draw(noise);
-    geometric_from(b, e, noise)
+    let head = noise.bits();
+    geometric_from(b, head, 64, noise)
 }
 
 /// Discrete Laplace: `P(k)` proportional to `exp(-|k|/b)`.
@@ -74,14 +82,14 @@ pub fn geometric<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
 /// A geometric magnitude with a fair sign, where "minus zero" is drawn again. The sign is the lowest bit of the word
 /// whose other 63 bits begin the uniform behind the magnitude.
 /// # Checked by
-/// `samplers_follow_their_masses`, `single_round_is_exact_by_layers`
+/// `laplace_changes_at_its_tails`, `samplers_follow_their_masses`, `words_drawn_do_not_tell_the_magnitude`
 pub fn laplace<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
     if b.is_zero() {
         return 0;
     }
     loop {
         let word = noise.bits();
-        let k = geometric_from(b, Exponential::from_upper(word), noise);
+        let k = geometric_from(b, word & !1, 63, noise);
         if word & 1 == 0 {
             return k;
         }
@@ -94,27 +102,29 @@ pub fn laplace<N: Noise + ?Sized>(b: Scale, noise: &mut N) -> i128 {
 /// Discrete Gaussian: `P(k)` proportional to `exp(-k² / (2 sigma²))`.
 ///
 /// # Claim
-/// A discrete Laplace `k` of scale `sigma`, kept with probability `exp(-(|k|/sigma - 1)² / 2)`: the product is
-/// `exp(-k² / (2 sigma²) - 1/2)`. The shape is that of Canonne, Kamath and Steinke, whose Laplace scale is
-/// `floor(sigma) + 1`; any scale is exact, and `sigma` itself accepts most often (about .76 for large `sigma`).
+/// A discrete Laplace `k` of scale `t`, kept with probability `exp(-(|k|/sigma - sigma/t)² / 2)`: the product with
+/// `exp(-|k|/t)` is `exp(-k² / (2 sigma²))` times a constant. The shape is that of Canonne, Kamath and Steinke, whose
+/// scale is `floor(sigma) + 1`; every `t` is exact. `t = sigma` keeps most (.76 for large `sigma`), `2 sigma` below 1/4.
 /// # Checked by
-/// `samplers_follow_their_masses`, `mass_times_acceptance_is_gaussian`
+/// `gaussian_acceptance_changes_at_its_probability`, `mass_times_acceptance_is_gaussian`, `samplers_follow_their_masses`
 /// # References
 /// Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 3.
 pub fn discrete_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128 {
     if sigma.is_zero() {
         return 0;
     }
+    let (proposal, center) = proposal(sigma);
     loop {
-        let k = laplace(sigma, noise);
-        let mut e = Exponential::draw(noise);
-        // |k|/sigma carries three roundings; (1 + ratio)² 2^-50 bounds the error of x, far inside ERROR * factor
+        let k = laplace(proposal, noise);
+        let head = noise.bits();
+        // |k|/sigma carries three roundings; so x errs by less than (1 + ratio)² 2^-50
         let ratio = to_f64(k.unsigned_abs()) / sigma.to_f64();
-        let x = 0.5 * (ratio - 1.0) * (ratio - 1.0);
-        let quick = e
-            .approximate()
-            .and_then(|e| fast::exceeds(e, x, 1.0 + ratio * ratio));
-        if quick.unwrap_or_else(|| e.exceeds(&acceptance_exponent(k, sigma), noise)) {
+        let x = 0.5 * (ratio - center) * (ratio - center);
+        let quick =
+            fast::neg_ln(head).and_then(|e| fast::exceeds(e, x, ERROR * (1.0 + ratio * ratio)));
+        if quick.unwrap_or_else(|| {
+            exceeds_slowly(head, &acceptance_exponent(k, sigma, proposal), noise)
+        }) {
             return k;
         }
     }
@@ -126,21 +136,21 @@ pub fn discrete_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128
 /// The magnitude `floor(sigma |Z| + 1/2)` of the ideal real value, with a fair sign (ties have probability 0, so rounding
 /// commutes with the sign).
 /// # Checked by
-/// `samplers_follow_their_masses`, `mass_of_rounded_gaussian_sums`
+/// `rounded_gaussian_rounds_at_the_half`, `samplers_follow_their_masses`
 pub fn rounded_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128 {
     if sigma.is_zero() {
         return 0;
     }
-    let mut z = half_normal(noise);
     let s = sigma.to_f64();
+    let mut z = half_normal(noise);
     let quick = z.approximate().and_then(|z| {
-        let x = s * z;
-        fast::floor(x + 0.5, s * ERROR + (x + 0.5) * ROUNDINGS)
+        let x = s * z.value + 0.5;
+        fast::floor(x, s * z.error + x * ROUNDINGS)
     });
-    let k = quick.map_or_else(
-        || saturate(&z.round_times(&sigma.to_rational(), noise)),
-        i128::from,
-    );
+    let k = match quick {
+        Some(k) => i128::from(k),
+        None => saturate(&z.round_times(&sigma.to_rational(), noise)),
+    };
     if noise.bits() & 1 == 1 {
         k.saturating_neg()
     } else {
@@ -154,52 +164,73 @@ const DIRECT: f64 = (1_u64 << 28) as f64;
 /// Relative error of a product of a scale in floating point with a float, with room: 2^-50.
 const ROUNDINGS: f64 = 1.0 / (1_u64 << 50) as f64;
 
-/// The geometric law of [`geometric`], from a given exponential.
+/// The geometric law of [`geometric`], from the first `known` bits of a uniform, aligned to the left of `head`.
 #[inline]
-fn geometric_from<N: Noise + ?Sized>(b: Scale, e: Exponential, noise: &mut N) -> i128 {
+fn geometric_from<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &mut N) -> i128 {
     let s = b.to_f64();
     if s > DIRECT {
-        geometric_split(b, e, noise)
+        geometric_split(b, head, known, noise)
     } else {
-        floor_times(b, s, e, noise)
+        floor_times(b, s, head, known, noise)
     }
 }
 
 /// `floor(b E)`; `s` is the float of `b`.
 #[inline]
-fn floor_times<N: Noise + ?Sized>(b: Scale, s: f64, mut e: Exponential, noise: &mut N) -> i128 {
-    let quick = e
-        .approximate()
-        .and_then(|e| fast::floor(s * e, s * ERROR + s * e * ROUNDINGS));
-    quick.map_or_else(
-        || saturate(&e.floor_times(&b.to_rational(), noise)),
-        i128::from,
-    )
+fn floor_times<N: Noise + ?Sized>(b: Scale, s: f64, head: u64, known: u32, noise: &mut N) -> i128 {
+    match fast::neg_ln(head)
+        .and_then(|e| fast::floor(s * e.value, s * e.error + s * e.value * ROUNDINGS))
+    {
+        Some(k) => i128::from(k),
+        None => floor_slowly(b, head, known, noise),
+    }
 }
 
 /// Scales above [`DIRECT`]: low bits apart.
-fn geometric_split<N: Noise + ?Sized>(b: Scale, e: Exponential, noise: &mut N) -> i128 {
+#[inline(never)]
+fn geometric_split<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &mut N) -> i128 {
     let (high, shift) = b.split(28);
-    let high = floor_times(high, high.to_f64(), e, noise);
+    let high = floor_times(high, high.to_f64(), head, known, noise);
+    let mask = (1_u128 << shift) - 1;
     loop {
-        let low = if shift <= 64 {
-            u128::from(noise.bits()) & ((1 << shift) - 1)
-        } else {
-            (u128::from(noise.bits()) << 64 | u128::from(noise.bits())) & ((1 << shift) - 1)
-        };
-        let mut keep = Exponential::draw(noise);
-        let quick = keep
-            .approximate()
-            .and_then(|e| fast::exceeds(e, to_f64(low) / b.to_f64(), 1.0));
-        if quick.unwrap_or_else(|| keep.exceeds(&(Rational::from(low) / b.to_rational()), noise)) {
+        let mut low = u128::from(noise.bits());
+        if shift > 64 {
+            low = low << 64 | u128::from(noise.bits());
+        }
+        low &= mask;
+        let keep = noise.bits();
+        let quick =
+            fast::neg_ln(keep).and_then(|e| fast::exceeds(e, to_f64(low) / b.to_f64(), ERROR));
+        let x = || Rational::from(low) / b.to_rational();
+        if quick.unwrap_or_else(|| exceeds_slowly(keep, &x(), noise)) {
             return high.saturating_mul(1 << shift).saturating_add_unsigned(low);
         }
     }
 }
 
-/// `(|k|/sigma - 1)² / 2`, exactly.
-fn acceptance_exponent(k: i128, sigma: Scale) -> Rational {
-    let d = Rational::from(k.unsigned_abs()) / sigma.to_rational() - Rational::ONE;
+#[cold]
+fn floor_slowly<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &mut N) -> i128 {
+    saturate(&Exponential::from_head(head, known).floor_times(&b.to_rational(), noise))
+}
+
+#[cold]
+fn exceeds_slowly<N: Noise + ?Sized>(head: u64, x: &Rational, noise: &mut N) -> bool {
+    Exponential::from_head(head, 64).exceeds(x, noise)
+}
+
+/// The Laplace scale `t` to propose from, and `sigma / t`: both powers of two apart, so the quotient is exact.
+fn proposal(sigma: Scale) -> (Scale, f64) {
+    if sigma.to_f64() < 0.25 {
+        (sigma.doubled(), 0.5)
+    } else {
+        (sigma, 1.0)
+    }
+}
+
+/// `(|k| / sigma - sigma / t)² / 2`, exactly.
+fn acceptance_exponent(k: i128, sigma: Scale, proposal: Scale) -> Rational {
+    let s = sigma.to_rational();
+    let d = Rational::from(k.unsigned_abs()) / &s - &s / proposal.to_rational();
     &d * &d / Rational::from(2_u8)
 }
 

@@ -34,7 +34,7 @@ pub enum NoiseError {
 ///
 /// [`Scale::at_least`] is exact when numerator and denominator fit 32 bits each and otherwise rounds up
 /// by less than 2⁻³⁰ relative, so noise is never smaller than asked. Zero means no noise at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scale {
     num: u32,
     den: u32,
@@ -58,6 +58,7 @@ impl Scale {
         clippy::arithmetic_side_effects,
         clippy::cast_possible_wrap,
         clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
         reason = "bit lengths of numbers in memory are far below 2^60; after the range check exp lies in -232..=69"
     )]
     pub fn at_least(x: &Rational) -> Result<Self, NoiseError> {
@@ -128,7 +129,9 @@ impl Scale {
 
     /// The value to within one rounding of the quotient (relative error at most 2⁻⁵³: powers of two are exact).
     pub fn to_f64(self) -> f64 {
-        f64::from(self.num) / f64::from(self.den) * libm::exp2(f64::from(self.exp))
+        // |exp| <= 232, so the power of two is a normal number
+        let power = f64::from_bits(u64::from(self.exp.wrapping_add(1023).cast_unsigned()) << 52);
+        f64::from(self.num) / f64::from(self.den) * power
     }
 
     /// `(h, j)` with `self = h * 2^j` and `h` about `2^log2`, for a scale above that; `(self, 0)` else.
@@ -147,6 +150,15 @@ impl Scale {
             },
             shift.cast_unsigned(),
         )
+    }
+
+    /// Twice the scale, exactly; only for scales far below the largest.
+    #[allow(clippy::arithmetic_side_effects, reason = "exp <= 69")]
+    pub(crate) fn doubled(self) -> Self {
+        Self {
+            exp: self.exp + 1,
+            ..self
+        }
     }
 
     /// Whether the scale is zero, which means no noise.

@@ -54,6 +54,13 @@ const BLOCK: usize = 1024;
 const BLOCKS_PER_KEY: u64 = 1 << 16;
 
 /// Random bits for releases: ChaCha20 keyed from the operating system.
+///
+/// # Claim
+/// Words are the ChaCha20 key stream of a key from the operating system; a generator without such a key is never made. The key
+/// is renewed after 64 MiB (a public count) and in a forked process: there the process id differs, which is noticed when the
+/// 1024-byte buffer is refilled and by [`Draws::check_process`], to be called where a release starts. Neither copied nor printed.
+/// # Checked by
+/// `a_fork_takes_a_new_key`, `the_key_is_renewed`, `two_generators_from_the_system_differ`
 pub struct Draws {
     stream: ChaCha20Rng,
     block: [u8; BLOCK],
@@ -83,23 +90,29 @@ impl Draws {
 
     /// Discards what is buffered and takes a new key if this process is a fork of the one that made the generator.
     /// Done at every refill of the buffer; call it also where a release starts.
-    pub fn check_process(&mut self) {
+    /// Fails when a fork finds the operating system without random bytes.
+    pub fn check_process(&mut self) -> Result<(), NoiseError> {
         let now = (self.process_id)();
         if now != self.process {
-            #[allow(
-                clippy::panic,
-                reason = "a forked copy without a fresh key would repeat its parent's noise: better no answer"
-            )]
-            let key = os_key().unwrap_or_else(|e| panic!("{e}"));
-            self.stream = ChaCha20Rng::from_seed(key);
+            self.stream = ChaCha20Rng::from_seed(os_key()?);
             self.process = now;
             self.used = BLOCK;
             self.blocks = 0;
         }
+        Ok(())
     }
 
+    /// # Panics
+    /// When the process was forked in the middle of a release and the operating system has no random bytes: no
+    /// answer is better than the parent's noise once more.
     fn refill(&mut self) {
-        self.check_process();
+        #[allow(
+            clippy::panic,
+            reason = "see above; the door has checked before the release started"
+        )]
+        if let Err(e) = self.check_process() {
+            panic!("{e}");
+        }
         if self.blocks >= BLOCKS_PER_KEY {
             // the old key is still strong: if the system fails now, it serves on
             if let Ok(key) = os_key() {
@@ -256,6 +269,8 @@ impl<N: Noise> Noise for Recorder<N> {
 }
 
 /// Noise off: every draw is zero, every choice the best cell. For simulation on public data only.
+///
+/// Its bits are all zero, which no sampler of [`exact`] that waits for a nonzero bit can end on: draw through the trait.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -271,5 +286,56 @@ impl Noise for Silent {
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         vec![0; d.dimension]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    static PROCESS: AtomicU32 = AtomicU32::new(1);
+
+    #[test]
+    fn a_fork_takes_a_new_key() {
+        let mut parent = Draws::with_process_id(|| PROCESS.load(Ordering::SeqCst)).unwrap();
+        parent.bits();
+        // what fork does: the same state twice
+        let mut child = Draws {
+            stream: parent.stream.clone(),
+            ..Draws {
+                block: parent.block,
+                ..Draws::from_os().unwrap()
+            }
+        };
+        (child.used, child.blocks, child.process, child.process_id) = (
+            parent.used,
+            parent.blocks,
+            parent.process,
+            parent.process_id,
+        );
+        let same: Vec<u64> = (0..10).map(|_| parent.bits()).collect();
+        assert_eq!(
+            same,
+            (0..10).map(|_| child.bits()).collect::<Vec<u64>>(),
+            "the copy is faithful"
+        );
+        PROCESS.store(2, Ordering::SeqCst);
+        child.check_process().unwrap();
+        PROCESS.store(1, Ordering::SeqCst);
+        parent.check_process();
+        let (a, b): (Vec<u64>, Vec<u64>) = (0..300).map(|_| (parent.bits(), child.bits())).unzip();
+        assert!(a.iter().zip(&b).all(|(x, y)| x != y));
+    }
+
+    #[test]
+    fn the_key_is_renewed() {
+        let mut draws = Draws::from_os().unwrap();
+        let mut old = draws.stream.clone();
+        draws.blocks = BLOCKS_PER_KEY;
+        draws.used = BLOCK;
+        assert_ne!(draws.bits(), old.next_u64());
+        assert_eq!(draws.blocks, 1);
     }
 }

@@ -21,6 +21,7 @@ use crate::context::Context;
 
 /// Losses of additive noise calibrated for the context's relation when an add/remove change touches one
 /// unit of sensitivity and a replacement at most two.
+#[allow(clippy::arithmetic_side_effects, reason = "division by 2")]
 fn additive(epsilon: &Rational, context: &Context) -> Both {
     match context.relation {
         Relation::AddRemove => Both::doubled(epsilon),

@@ -1,0 +1,161 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use reticent_engine::schema_json;
+
+/// Private models and diagnostics from confidential tables.
+///
+/// A curator declares a table and its budget once (`init`, `register`); analysts write plans, see what they cost
+/// (`price`) and run them (`run`). Every release is paid for in a ledger (`ledger`).
+#[derive(Parser)]
+#[command(name = "reticent", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Print for machines.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  reticent price examples/adult/plan.toml      what the plan costs, without opening the data
+  reticent run examples/adult/plan.toml        make release.json and report.html
+  reticent ledger show examples/adult/dataset.toml
+
+Exit codes: 0 done, 1 the machine failed, 2 the request as written is refused, 3 a valid request is refused.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Write a dataset.toml to fill in, from the header of a file alone.
+    #[command(after_help = "Example: reticent init survey.csv > dataset.toml")]
+    Init {
+        /// CSV (also .gz) or Parquet file; only its header is read.
+        data: PathBuf,
+    },
+    /// Check every row of a table, for its curator, and create its ledger.
+    #[command(after_help = "Example: reticent register dataset.toml")]
+    Register {
+        /// The declaration.
+        dataset: PathBuf,
+    },
+    /// Write public fake data of the declared shape, to try plans on.
+    #[command(after_help = "Example: reticent mock dataset.toml --rows 1000 > mock.csv")]
+    Mock {
+        /// The declaration.
+        dataset: PathBuf,
+        /// Number of rows.
+        #[arg(long, default_value_t = 1000)]
+        rows: u64,
+        /// Seed; the same seed gives the same rows.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Print the JSON Schema of a file format.
+    Schema {
+        /// Which format.
+        of: Format,
+    },
+    /// Say what a plan costs and how accurate it will be, without opening the data.
+    #[command(after_help = "Example: reticent price plan.toml --rows 50000")]
+    Price {
+        /// The plan.
+        plan: PathBuf,
+        /// Number of rows to assume where none is declared.
+        #[arg(long)]
+        rows: Option<u64>,
+    },
+    /// Run a plan: pay for it, make its releases, write release.json and report.html.
+    #[command(after_help = "Example: reticent run plan.toml --out results")]
+    Run {
+        /// The plan.
+        plan: PathBuf,
+        /// Folder for release.json and report.html; by default out/NAME beside the plan.
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// Whose spends these are (a name for the books; the command line does not check it).
+        #[arg(long)]
+        analyst: Option<String>,
+        /// Only say what it would cost.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Predict with a released model.
+    #[command(
+        after_help = "Example: reticent predict out/plan/release.json#income new.csv > predicted.csv"
+    )]
+    Predict {
+        /// The model, as release.json#id.
+        model: String,
+        /// CSV file with the model's columns.
+        data: PathBuf,
+        /// Output file; standard output by default.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Look at a ledger, check it, or raise its cap.
+    Ledger {
+        #[command(subcommand)]
+        action: LedgerAction,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LedgerAction {
+    /// What was spent, by whom, and what is left.
+    Show {
+        /// dataset.toml or the ledger itself.
+        of: PathBuf,
+    },
+    /// Re-read the whole chain and recompute every total.
+    #[command(after_help = "Example: reticent ledger verify dataset.toml --against release.json")]
+    Verify {
+        /// dataset.toml or the ledger itself.
+        of: PathBuf,
+        /// A release.json that must lie on this ledger's chain.
+        #[arg(long)]
+        against: Option<PathBuf>,
+    },
+    /// Raise the cap; recorded for good.
+    #[command(
+        after_help = "Example: reticent ledger raise dataset.toml --epsilon 12 --by \"data board\""
+    )]
+    Raise {
+        /// dataset.toml or the ledger itself.
+        of: PathBuf,
+        /// New cap.
+        #[arg(long)]
+        epsilon: Option<String>,
+        /// New cap.
+        #[arg(long)]
+        delta: Option<String>,
+        /// New cap.
+        #[arg(long)]
+        rho: Option<String>,
+        /// Who decided it.
+        #[arg(long)]
+        by: String,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// dataset.toml
+    Dataset,
+    /// plan.toml
+    Plan,
+    /// release.json
+    Release,
+}
+
+impl From<Format> for schema_json::Document {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Dataset => Self::Dataset,
+            Format::Plan => Self::Plan,
+            Format::Release => Self::Release,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `reticent ledger`.
+
+use std::path::{Path, PathBuf};
+
+use reticent_engine::accounting::{Cost, CostFields};
+use reticent_engine::ledger::{AgainstRelease, Ledger, RequestId};
+use reticent_engine::{Error, Failure, dataset::Dataset, outcome::Refusal};
+use serde_json::Value;
+
+use crate::arguments::LedgerAction;
+use crate::show;
+
+/// Carries out an action; the text to print.
+pub(crate) fn carry_out(action: LedgerAction, json: bool) -> Result<String, Failure> {
+    match action {
+        LedgerAction::Show { of } => {
+            let ledger = Ledger::open(path(&of)?)?;
+            let identity = ledger.identity().clone();
+            Ok(show::ledger(
+                &identity,
+                &ledger.status()?,
+                &ledger.entries()?,
+                json,
+            ))
+        }
+        LedgerAction::Verify { of, against } => {
+            let against = against.as_deref().map(place).transpose()?;
+            let mut ledger = Ledger::open(path(&of)?)?;
+            let report = ledger.verify(against.as_ref())?;
+            Ok(show::verified(&report, json))
+        }
+        LedgerAction::Raise {
+            of,
+            epsilon,
+            delta,
+            rho,
+            by,
+        } => raise(&of, epsilon, delta, rho, &by, json),
+    }
+}
+
+fn raise(
+    of: &Path,
+    epsilon: Option<String>,
+    delta: Option<String>,
+    rho: Option<String>,
+    by: &str,
+    json: bool,
+) -> Result<String, Failure> {
+    let mut ledger = Ledger::open(path(of)?)?;
+    let mut fields = CostFields::new();
+    for (key, value) in [("epsilon", epsilon), ("delta", delta), ("rho", rho)] {
+        if let Some(value) = value {
+            fields.insert(key.to_owned(), value);
+        }
+    }
+    let currency = ledger.identity().currency;
+    let (given, cap) = Cost::budget_from_json(&fields).map_err(|e| {
+        Refusal::request(e.to_string())
+            .accepting("Give the whole new cap in the ledger's currency, for example --epsilon 12.")
+    })?;
+    if given != currency {
+        return Err(Refusal::request(format!("this ledger counts {currency}, not {given}")).into());
+    }
+    let status = ledger.raise(&cap, by)?;
+    Ok(show::raised(&status, json))
+}
+
+/// The ledger named by a dataset.toml, or the path itself.
+fn path(of: &Path) -> Result<PathBuf, Failure> {
+    if of.extension().is_some_and(|e| e == "toml") {
+        Ok(Dataset::load(of)?.ledger)
+    } else {
+        Ok(of.to_owned())
+    }
+}
+
+/// The place in the chain that a release.json names.
+fn place(release: &Path) -> Result<AgainstRelease, Failure> {
+    let refuse = |what: &str| Refusal::request(what).in_file(release);
+    let text = std::fs::read_to_string(release).map_err(|source| Error::File {
+        path: release.to_owned(),
+        what: "the release cannot be read",
+        source,
+    })?;
+    let document: Value =
+        serde_json::from_str(&text).map_err(|e| refuse(&format!("not a release.json: {e}")))?;
+    let ledger = document.get("ledger").unwrap_or(&Value::Null);
+    let sequence = ledger.get("sequence").and_then(Value::as_u64);
+    let head = ledger
+        .get("head")
+        .and_then(Value::as_str)
+        .and_then(|h| h.parse::<RequestId>().ok());
+    match (sequence, head) {
+        (Some(sequence), Some(head)) => Ok(AgainstRelease {
+            sequence,
+            head: *head.as_bytes(),
+        }),
+        _ => Err(refuse("the file names no place in a ledger")
+            .for_key("ledger")
+            .into()),
+    }
+}

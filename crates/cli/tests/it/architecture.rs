@@ -1,0 +1,167 @@
+//! The dependency edges of ARCHITECTURE.md, the size of the trusted half, and its lints.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Which of our crates each crate may depend on (outside its tests).
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("accounting", &[]),
+    ("noise", &[]),
+    ("ledger", &["accounting"]),
+    ("mechanisms", &["accounting", "noise", "ledger"]),
+    ("statistics", &["accounting", "noise", "mechanisms"]),
+    (
+        "engine",
+        &["accounting", "noise", "ledger", "mechanisms", "statistics"],
+    ),
+    ("cli", &["engine", "audit"]),
+    (
+        "audit",
+        &[
+            "accounting",
+            "noise",
+            "ledger",
+            "mechanisms",
+            "statistics",
+            "engine",
+        ],
+    ),
+    (
+        "papers",
+        &[
+            "accounting",
+            "noise",
+            "ledger",
+            "mechanisms",
+            "statistics",
+            "engine",
+            "audit",
+        ],
+    ),
+];
+
+#[test]
+fn dependencies_run_one_way() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let mut seen = BTreeSet::new();
+    for package in metadata["packages"].as_array().expect("packages") {
+        let name = package["name"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("reticent-")
+            .expect("our packages carry the prefix");
+        let allowed = ALLOWED
+            .iter()
+            .find(|a| a.0 == name)
+            .unwrap_or_else(|| panic!("{name} is not in ARCHITECTURE.md"))
+            .1;
+        seen.insert(name.to_owned());
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            if let Some(on) = on.strip_prefix("reticent-")
+                && dependency["kind"].as_str() != Some("dev")
+            {
+                assert!(allowed.contains(&on), "{name} must not depend on {on}");
+            }
+        }
+    }
+    assert_eq!(seen.len(), ALLOWED.len(), "every crate is there: {seen:?}");
+}
+
+/// Code lines without comments, blanks and unit tests (which stand at the end of a file).
+fn code_lines(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap();
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    code.lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with("//"))
+        .count()
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs")
+            && path.file_name().is_some_and(|n| n != "tests.rs")
+        {
+            found.push(path);
+        }
+    }
+}
+
+const TRUSTED: &[&str] = &[
+    "crates/noise/src",
+    "crates/accounting/src",
+    "crates/ledger/src",
+    "crates/mechanisms/src",
+    "crates/engine/src/scan",
+];
+
+#[test]
+fn the_trusted_half_stays_small() {
+    let mut total = 0;
+    let mut table = String::new();
+    for folder in TRUSTED {
+        let mut files = Vec::new();
+        rust_files(&root().join(folder), &mut files);
+        let lines: usize = files.iter().map(|f| code_lines(f)).sum();
+        table.push_str(&format!("{folder}: {lines}\n"));
+        total += lines;
+    }
+    println!("{table}total: {total}");
+    assert!(
+        total <= 5000,
+        "the trusted half has {total} code lines:\n{table}"
+    );
+}
+
+#[test]
+fn only_the_door_draws_from_the_operating_system() {
+    for folder in ["crates", "papers"] {
+        let mut files = Vec::new();
+        rust_files(&root().join(folder), &mut files);
+        for file in files {
+            let name = file.to_string_lossy().into_owned();
+            if !name.contains("/src/")
+                || name.contains("crates/noise/")
+                || name.ends_with("mechanisms/src/door.rs")
+            {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            assert!(
+                !code.contains("Draws::from_os"),
+                "{name} makes its own Draws"
+            );
+            for generator in [
+                "thread_rng",
+                "rand::rng",
+                "StdRng",
+                "SmallRng",
+                "rand_distr",
+            ] {
+                assert!(!code.contains(generator), "{name} uses {generator}");
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The examples, copied to a temporary folder and run through the binary.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::table::{Folder, registered, reticent_in};
+
+fn example(name: &str) -> Folder {
+    let folder = Folder::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_file() && !name.contains(".ledger") {
+            std::fs::copy(&path, folder.path(&name)).unwrap();
+        }
+    }
+    folder
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text}"))
+}
+
+/// `price` and the final ledger agree exactly, in total and line by line, under both relations.
+fn price_equals_ledger(folder: &Folder, plan: &str) {
+    let before = folder.path("dataset.toml");
+    assert!(before.exists());
+    let priced = json(&folder.reticent(&["price", plan, "--json"]).code(0).out);
+    let released = json(&folder.reticent(&["run", plan, "--json"]).code(0).out);
+    let ledger = json(
+        &folder
+            .reticent(&["ledger", "show", "dataset.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    assert_eq!(
+        priced["total"], ledger["spent"],
+        "the plan's price is what the ledger holds"
+    );
+    for (line, release) in priced["releases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(released["releases"].as_array().unwrap())
+    {
+        assert_eq!(line["id"], release["id"]);
+        assert_eq!(line["price"], release["receipt"]["cost"], "{}", line["id"]);
+    }
+    assert_eq!(ledger["unpublished"], 0);
+}
+
+#[test]
+fn adult_runs_and_its_price_is_its_ledger() {
+    let folder = example("adult");
+    price_equals_ledger(&folder, "plan.toml");
+    let out = folder.path("out/plan");
+    let release = json(&std::fs::read_to_string(out.join("release.json")).unwrap());
+    let by_id = |id: &str| {
+        release["releases"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|r| r["id"] == id)
+            .unwrap()
+            .clone()
+    };
+    // 16,000 test records at ε = 1: the private AUC of this model is between .8 and .95 unless something is badly
+    // wrong (its noise is about .001; a false alarm needs 50 standard deviations).
+    let auc = by_id("roc")["value"]["auc"].as_f64().unwrap();
+    assert!((0.8..0.95).contains(&auc), "AUC {auc}");
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    for word in ["<svg", "income", "roc", "residuals"] {
+        assert!(report.contains(word), "{word} is in the report");
+    }
+    assert!(
+        !report.contains("<script src") && !report.contains("href=\"http"),
+        "the report stands alone"
+    );
+    // A second run costs nothing and gives the same releases.
+    let again = json(&folder.reticent(&["run", "plan.toml", "--json"]).code(0).out);
+    assert_eq!(release["releases"], again["releases"]);
+    folder
+        .reticent(&[
+            "ledger",
+            "verify",
+            "dataset.toml",
+            "--against",
+            "out/plan/release.json",
+        ])
+        .code(0)
+        .says(&["on this chain"]);
+}
+
+#[test]
+fn pums_runs_and_its_price_is_its_ledger() {
+    let folder = example("pums");
+    price_equals_ledger(&folder, "plan.toml");
+    let release = json(&std::fs::read_to_string(folder.path("out/plan/release.json")).unwrap());
+    let terms = release["releases"][0]["value"]["terms"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let estimate = |name: &str| {
+        terms.iter().find(|t| t["name"] == name).unwrap()["estimate"]
+            .as_f64()
+            .unwrap()
+    };
+    // Least squares on these 10,000 rows (income clamped) gives about 240 a year and 3,900 a level; at ε = 1 the
+    // released slopes have standard errors of about 40 and 200.
+    assert!(
+        (0.0..600.0).contains(&estimate("age")),
+        "{}",
+        estimate("age")
+    );
+    assert!(
+        (2500.0..5500.0).contains(&estimate("educ")),
+        "{}",
+        estimate("educ")
+    );
+    folder.reticent(&["run", "plan_log.toml"]).code(0);
+}
+
+#[test]
+fn a_model_predicts_new_rows() {
+    let folder = registered();
+    folder.reticent(&["run", "plan.toml"]).code(0);
+    folder.write("new.csv", "group,age\na,20\nb,90\nc,\nz,50\n");
+    let out = folder
+        .reticent(&["predict", "out/plan/release.json#model", "new.csv"])
+        .code(0)
+        .out;
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 5, "{out}");
+    // Predictions do not depend on which rows come together.
+    folder.write("one.csv", "group,age\nb,90\n");
+    let one = folder
+        .reticent(&["predict", "out/plan/release.json#model", "one.csv"])
+        .code(0)
+        .out;
+    assert_eq!(one.lines().nth(1), out.lines().nth(2));
+}
+
+#[test]
+fn fresh_files_of_an_analyst_work_without_a_size_hint() {
+    let folder = registered();
+    let dataset = std::fs::read_to_string(folder.path("dataset.toml"))
+        .unwrap()
+        .replace("size_hint = 200\n", "");
+    std::fs::write(folder.path("dataset.toml"), dataset).unwrap();
+    let priced = json(
+        &folder
+            .reticent(&["price", "plan.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    assert_eq!(priced["releases"][0]["id"], "_n");
+    // 2 % of .25 + 1 + .5 + .5.
+    assert_eq!(
+        priced["releases"][0]["price"]["add_remove"]["epsilon"],
+        "0.045"
+    );
+    folder.reticent(&["run", "plan.toml"]).code(0);
+    let ledger = json(
+        &folder
+            .reticent(&["ledger", "show", "dataset.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    assert_eq!(priced["total"], ledger["spent"]);
+}
+
+#[test]
+fn help_has_examples_and_schema_prints() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert!(
+        reticent_in(here, &["run", "--help"])
+            .code(0)
+            .out
+            .contains("Example")
+    );
+    for of in ["dataset", "plan", "release"] {
+        let schema = json(&reticent_in(here, &["schema", of]).code(0).out);
+        assert!(schema["$schema"].is_string());
+    }
+}

@@ -1,0 +1,6 @@
+//! End to end, through the binary, and the rules of the house.
+
+mod architecture;
+mod bad_input;
+mod examples;
+mod table;

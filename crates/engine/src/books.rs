@@ -1,0 +1,169 @@
+//! Opening a data set's ledger and files: registration, and the checks of every later run.
+
+use std::path::PathBuf;
+
+use reticent_ledger::{Identity, Ledger};
+
+use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy};
+use crate::failure::{Error, Failure};
+use crate::outcome::Refusal;
+use crate::register::{self, Registration};
+use crate::scan::{self, Files, Layout, Rejects};
+
+/// What the scanner needs to know of a declaration.
+pub fn layout(dataset: &Dataset) -> Layout {
+    Layout {
+        schema: dataset.schema.clone(),
+        missing_values: dataset
+            .policies
+            .iter()
+            .map(|p| p.missing_values.clone())
+            .collect(),
+        rejects: dataset
+            .policies
+            .iter()
+            .map(|p| Rejects {
+                missing: matches!(p.missing, MissingPolicy::Reject),
+                other: matches!(p.other, OtherPolicy::Reject),
+                outside: false,
+            })
+            .collect(),
+    }
+}
+
+/// The data files of a declaration, in name order.
+pub fn files(dataset: &Dataset) -> Result<Files, Failure> {
+    let paths: Vec<PathBuf> =
+        register::expand(&dataset.source.path, dataset.base()).map_err(Error::Source)?;
+    let format = match dataset.source.format {
+        Format::Csv => scan::Format::Csv,
+        Format::Parquet => scan::Format::Parquet,
+    };
+    Ok(Files::open(paths, format, layout(dataset)).map_err(Error::Source)?)
+}
+
+/// Registers a data set: reads every row once, refuses rows the policies reject, creates the ledger with
+/// its cap. What is returned is for the curator's eyes only.
+pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
+    if dataset.ledger.exists() {
+        return Err(Refusal::policy("the ledger exists already: this data set is registered")
+            .in_file(&dataset.ledger)
+            .accepting("Use it, or declare a new data_version and another ledger path for changed data.")
+            .into());
+    }
+    let files = files(dataset)?;
+    let registration = register::register(&files).map_err(Error::Source)?;
+    if registration.total_errors > 0 {
+        return Err(Error::Rows(rejected(&registration)).into());
+    }
+    let identity = Identity {
+        dataset: dataset.id.clone(),
+        data_version: dataset.data_version.clone(),
+        relation: dataset.neighbours,
+        currency: dataset.currency,
+        cap: dataset.cap.clone(),
+        analysts: dataset.analysts.clone(),
+        fingerprint_key: registration.key,
+        fingerprint: registration.fingerprint,
+        schema_digest: dataset.schema.digest(),
+    };
+    let ledger = Ledger::create(&dataset.ledger, &identity)?;
+    Ok((registration, ledger))
+}
+
+fn rejected(registration: &Registration) -> String {
+    let mut text = format!(
+        "the data were not registered: {} errors.\n",
+        registration.total_errors
+    );
+    for error in &registration.errors {
+        text.push_str(&format!("  {error}\n"));
+    }
+    let hidden = registration
+        .total_errors
+        .saturating_sub(registration.errors.len() as u64);
+    if hidden > 0 {
+        text.push_str(&format!("  … and {hidden} more\n"));
+    }
+    text.push_str("Nothing was created. Correct the data, or change the policies in dataset.toml.");
+    text
+}
+
+/// Opens the ledger of a data set and checks that it belongs to this declaration. A missing ledger is a
+/// refusal, unless the curator declared the data public (`auto_register`).
+pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
+    if !dataset.ledger.exists() {
+        if dataset.auto_register && !head_file(dataset).exists() {
+            return register(dataset).map(|(_, ledger)| ledger);
+        }
+        return Err(
+            Refusal::policy("this data set is not registered: its ledger does not exist")
+                .in_file(&dataset.ledger)
+                .accepting(format!(
+                    "Its curator must run: reticent register {}",
+                    dataset.file.display()
+                ))
+                .into(),
+        );
+    }
+    let ledger = Ledger::open(&dataset.ledger)?;
+    let id = ledger.identity();
+    let differs = |what: &str, declared: String, registered: String| -> Failure {
+        Refusal::policy(format!("{what} is {declared} in the declaration, but {registered} was registered"))
+            .in_file(&dataset.file)
+            .for_key(what)
+            .accepting("Restore the registered declaration, or register under a new data_version with a new ledger path.")
+            .into()
+    };
+    if id.dataset != dataset.id {
+        return Err(differs("id", dataset.id.clone(), id.dataset.clone()));
+    }
+    if id.data_version != dataset.data_version {
+        return Err(differs(
+            "data_version",
+            dataset.data_version.clone(),
+            id.data_version.clone(),
+        ));
+    }
+    if id.relation != dataset.neighbours {
+        return Err(differs(
+            "neighbours",
+            dataset.neighbours.to_string(),
+            id.relation.to_string(),
+        ));
+    }
+    if id.currency != dataset.currency {
+        return Err(differs(
+            "budget",
+            dataset.cap.describe(dataset.currency),
+            id.cap.describe(id.currency),
+        ));
+    }
+    if id.schema_digest != dataset.schema.digest() {
+        return Err(differs(
+            "columns",
+            "changed".to_owned(),
+            "another schema".to_owned(),
+        ));
+    }
+    Ok(ledger)
+}
+
+fn head_file(dataset: &Dataset) -> PathBuf {
+    let mut name = dataset.ledger.clone().into_os_string();
+    name.push(".head");
+    PathBuf::from(name)
+}
+
+/// Whether the files are still the registered ones.
+pub fn check_fingerprint(dataset: &Dataset, ledger: &Ledger, files: &Files) -> Result<(), Failure> {
+    let id = ledger.identity();
+    let now = register::fingerprint(&id.fingerprint_key, files.paths()).map_err(Error::Source)?;
+    if now == id.fingerprint {
+        return Ok(());
+    }
+    Err(Error::DataChanged {
+        path: dataset.file.clone(),
+    }
+    .into())
+}

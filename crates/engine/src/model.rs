@@ -1,0 +1,152 @@
+//! Released models: read back from a release, turned into the linear predictor of a row.
+
+use reticent_mechanisms::program::{Expr, Function};
+use reticent_mechanisms::rows::Schema;
+use serde_json::Value;
+
+use crate::formula::{self, Design, Family};
+
+/// Coefficients of a model, on the user's scale, with the formula they belong to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Linear or logistic.
+    pub family: Family,
+    /// The formula in canonical spelling.
+    pub formula: String,
+    /// The positive level of a logistic model.
+    pub positive: Option<String>,
+    /// Intercept, 0 without.
+    pub intercept: f64,
+    /// Name and coefficient of every other column of the design.
+    pub coefficients: Vec<(String, f64)>,
+}
+
+/// Why a model cannot be used, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ModelError(pub String);
+
+impl Model {
+    /// Reads the value of a `logistic` or `linear` release. For a linear model the prediction coefficients
+    /// are used where the release has them (they predict better than the unbiased ones).
+    pub fn read(value: &Value) -> Result<Self, ModelError> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let family = match text("family").as_deref() {
+            Some("logistic") => Family::Logistic,
+            Some("linear") => Family::Linear,
+            _ => return Err(ModelError(
+                "the release is not a model: it has no \"family\" of \"logistic\" or \"linear\""
+                    .into(),
+            )),
+        };
+        let formula =
+            text("formula").ok_or_else(|| ModelError("the model has no \"formula\"".into()))?;
+        let list = value
+            .get("prediction")
+            .filter(|p| p.is_array())
+            .or_else(|| value.get("terms"));
+        let Some(list) = list.and_then(Value::as_array) else {
+            return Err(ModelError("the model has no \"terms\"".into()));
+        };
+        let mut intercept = 0.0;
+        let mut coefficients = Vec::new();
+        for term in list {
+            let name = term.get("name").and_then(Value::as_str);
+            let estimate = term
+                .get("estimate")
+                .and_then(Value::as_f64)
+                .filter(|x| x.is_finite());
+            match (name, estimate) {
+                (Some("(Intercept)"), Some(x)) => intercept = x,
+                (Some(name), Some(x)) => coefficients.push((name.to_owned(), x)),
+                (name, _) => {
+                    let name = name.unwrap_or("without a name");
+                    return Err(ModelError(format!(
+                        "the term {name} of the model has no finite estimate"
+                    )));
+                }
+            }
+        }
+        Ok(Self {
+            family,
+            formula,
+            positive: text("positive"),
+            intercept,
+            coefficients,
+        })
+    }
+
+    /// The design over a schema, checked against the coefficients' names.
+    pub fn design(&self, schema: &Schema) -> Result<Design, ModelError> {
+        let design = formula::compile(&self.formula, schema, self.positive.as_deref(), self.family)
+            .map_err(|e| {
+                ModelError(format!(
+                    "the model's formula does not fit this data set: {e}"
+                ))
+            })?;
+        for (name, _) in &self.coefficients {
+            if !design.terms.iter().any(|t| t.name == *name) {
+                return Err(ModelError(format!(
+                    "the model has a coefficient {name} that its formula does not have here"
+                )));
+            }
+        }
+        Ok(design)
+    }
+
+    /// The linear predictor of a record.
+    pub fn linear_predictor(&self, design: &Design) -> Expr {
+        design
+            .terms
+            .iter()
+            .fold(Expr::Constant(self.intercept), |sum, term| {
+                match self
+                    .coefficients
+                    .iter()
+                    .find(|(name, _)| *name == term.name)
+                {
+                    Some((_, coefficient)) => {
+                        sum.add(term.expr.clone().mul(Expr::Constant(*coefficient)))
+                    }
+                    None => sum,
+                }
+            })
+    }
+
+    /// The fitted value of a record: the linear predictor, or the probability of the positive level.
+    pub fn fitted(&self, design: &Design) -> Expr {
+        let predictor = self.linear_predictor(design);
+        match self.family {
+            Family::Linear => predictor,
+            Family::Logistic => predictor.call(Function::Logistic),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reads_terms_and_prefers_prediction_coefficients() {
+        let value = json!({"family": "linear", "formula": "y ~ x", "terms": [{"name": "(Intercept)", "estimate": 1.0}, {"name": "x", "estimate": 2.0}],
+            "prediction": [{"name": "(Intercept)", "estimate": 1.5}, {"name": "x", "estimate": 1.75}]});
+        let model = Model::read(&value).unwrap();
+        assert_eq!(
+            (model.intercept, model.coefficients.as_slice()),
+            (1.5, [("x".to_owned(), 1.75)].as_slice())
+        );
+    }
+
+    #[test]
+    fn refuses_what_is_not_a_model() {
+        for value in [
+            json!({}),
+            json!({"family": "logistic"}),
+            json!({"family": "linear", "formula": "y~x", "terms": [{"name": "x", "estimate": null}]}),
+        ] {
+            assert!(Model::read(&value).is_err());
+        }
+    }
+}

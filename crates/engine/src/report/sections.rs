@@ -1,0 +1,622 @@
+//! One section of the report per release: what it is, its result, plot, table, how to read it, flags and receipt.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::html::{Cell, Set, details, escape, legend, table};
+use super::read::{list, num, nums, plain, text};
+use super::words;
+use super::{Release, plots};
+
+/// Rows shown at most in a table of a section; the file holds the rest.
+const MOST_ROWS: usize = 200;
+/// Tables up to this length stand open; longer ones are folded.
+const OPEN_ROWS: usize = 14;
+
+/// The section of the release at position `n` (counted from 1).
+pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> String {
+    let mut out = format!(
+        r#"<section id="release-{n}"><h2><span class="kind">{}</span> {}</h2>"#,
+        escape(&words::kind(r.kind)),
+        escape(r.id)
+    );
+    let about = describe(r.kind, r.value);
+    if !about.is_empty() {
+        let _ = write!(out, r#"<p class="about">{about}</p>"#);
+    }
+    if let Some((value, note)) = headline(r.kind, r.value) {
+        let _ = write!(
+            out,
+            r#"<p class="headline"><strong>{}</strong> <span>{}</span></p>"#,
+            escape(&value),
+            escape(&note)
+        );
+    }
+    for flag in &r.flags {
+        let _ = write!(
+            out,
+            r#"<p class="flag"><strong>Note.</strong> {}</p>"#,
+            escape(&words::flag(flag))
+        );
+    }
+    let basis = words::basis(relation, r.cost_under(relation).as_ref());
+    if let Some(figure) = plots::figure(r.kind, r.value, &n.to_string()) {
+        let _ = write!(
+            out,
+            "<figure>{}<figcaption>{}",
+            figure.svg,
+            legend(&figure.legend, &basis)
+        );
+        if let Some(note) = figure.note {
+            let _ = write!(out, "<p>{}</p>", escape(&note));
+        }
+        out.push_str("</figcaption></figure>");
+    }
+    out.push_str(&numbers(r.kind, r.value));
+    let _ = write!(
+        out,
+        r#"<p class="reading"><strong>How to read this.</strong> {}</p>"#,
+        escape(words::reading(r.kind))
+    );
+    out.push_str(&receipt(r));
+    out.push_str("</section>");
+    out
+}
+
+/// What was released, in one line of HTML; empty when the value says nothing about it.
+pub(super) fn describe(kind: &str, v: &Value) -> String {
+    let code = |key: &str| text(v, key).map(|t| format!("<code>{}</code>", escape(&t)));
+    let of_model = code("model").map_or_else(String::new, |m| format!(" of model {m}"));
+    match kind {
+        "logistic" | "linear" => {
+            let formula = code("formula").unwrap_or_default();
+            match code("positive").filter(|_| kind == "logistic") {
+                Some(p) => format!("{formula}, positive outcome {p}"),
+                None => formula,
+            }
+        }
+        "roc" => format!(
+            "How well the scores{of_model} separate the classes{}",
+            code("positive").map_or_else(String::new, |p| format!(", positive outcome {p}"))
+        ),
+        "residuals" => format!("Residuals against fitted values{of_model}"),
+        "binned_residuals" => {
+            format!(
+                "Mean residuals against fitted probabilities{of_model}, in groups of similar size"
+            )
+        }
+        "histogram" => code("column").map_or_else(String::new, |c| format!("Records by {c}")),
+        "quantiles" => code("column").map_or_else(String::new, |c| format!("Quantiles of {c}")),
+        "bounds" => code("column").map_or_else(String::new, |c| format!("Range of {c}")),
+        "crosstab" => {
+            let names: Vec<String> = list(v, "axes")
+                .iter()
+                .filter_map(|a| text(a, "name"))
+                .map(|n| format!("<code>{}</code>", escape(&n)))
+                .collect();
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!("Records by {}", names.join(" and "))
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+/// The result in a few words: a value and what it is.
+pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
+    let error = num(v, "error_95");
+    let noise = "error at 95 % from noise";
+    Some(match kind {
+        "count" => (
+            words::plus_minus(Some(num(v, "count")?), error),
+            format!("records, {noise}"),
+        ),
+        "sum" => (
+            words::plus_minus(Some(num(v, "sum")?), error),
+            format!("sum, {noise}{}", within(v)),
+        ),
+        "mean" => (
+            words::plus_minus(Some(num(v, "mean")?), error),
+            format!("mean, {noise}{}", within(v)),
+        ),
+        "bounds" => (
+            format!(
+                "{} to {}",
+                words::number(num(v, "lower")?),
+                words::number(num(v, "upper")?)
+            ),
+            num(v, "coverage").map_or_else(String::new, |c| {
+                format!("holds about {} of the records", percent(c))
+            }),
+        ),
+        "roc" => {
+            let (low, high) = (num(v, "auc_low"), num(v, "auc_high"));
+            let half = low.zip(high).map(|(l, h)| (h - l) / 2.0);
+            let note = if half.is_some() {
+                format!("95 % interval {}", words::interval(low, high))
+            } else {
+                String::new()
+            };
+            (
+                format!("AUC {}", words::to_error(num(v, "auc")?, half)),
+                note,
+            )
+        }
+        "linear" => {
+            let mut notes = Vec::new();
+            if let Some(s) = num(v, "residual_sd") {
+                notes.push(format!("residual standard deviation {}", words::number(s)));
+            }
+            if let Some(n) = num(v, "n") {
+                notes.push(format!("about {} records", words::fixed(n, 0)));
+            }
+            (
+                format!("R² {}", words::fixed(num(v, "r_squared")?, 3)),
+                notes.join(", "),
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn within(v: &Value) -> String {
+    match nums(v, "bounds").as_slice() {
+        [low, high] if low.is_finite() && high.is_finite() => {
+            format!(
+                "; values held between {} and {}",
+                words::number(*low),
+                words::number(*high)
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", words::number((share * 1e5).round() / 1e3))
+}
+
+fn cell(x: Option<f64>) -> Cell {
+    x.map_or_else(|| words::NONE.to_owned(), words::number)
+}
+
+/// The table of a kind.
+fn numbers(kind: &str, v: &Value) -> String {
+    match kind {
+        "count" | "sum" | "mean" | "bounds" => String::new(),
+        "logistic" => logistic(v),
+        "linear" => linear(v),
+        "roc" => fold(
+            "Measured thresholds",
+            &[
+                ("score at least", Set::Number),
+                ("false positive rate", Set::Number),
+                ("true positive rate", Set::Number),
+            ],
+            list(v, "vertices")
+                .iter()
+                .map(|p| {
+                    vec![
+                        cell(num(p, "threshold")),
+                        share(num(p, "fpr")),
+                        share(num(p, "tpr")),
+                    ]
+                })
+                .collect(),
+            true,
+        ),
+        "residuals" => fold(
+            "Residuals by fitted value",
+            &[
+                ("fitted", Set::Number),
+                ("10 %", Set::Number),
+                ("median", Set::Number),
+                ("90 %", Set::Number),
+            ],
+            list(v, "columns")
+                .iter()
+                .map(|c| ["x", "q10", "q50", "q90"].map(|k| cell(num(c, k))).to_vec())
+                .collect(),
+            true,
+        ),
+        "binned_residuals" => fold(
+            "Groups",
+            &[
+                ("fitted", Set::Number),
+                ("records", Set::Number),
+                ("positives", Set::Number),
+                ("mean residual", Set::Number),
+                ("± 2 s.e.", Set::Number),
+            ],
+            list(v, "bins")
+                .iter()
+                .map(|b| {
+                    let limit = num(b, "two_se");
+                    vec![
+                        share(num(b, "mean_fitted")),
+                        cell(num(b, "count").map(f64::round)),
+                        cell(num(b, "positives").map(f64::round)),
+                        num(b, "mean_residual")
+                            .map_or_else(|| words::NONE.to_owned(), |m| words::to_error(m, limit)),
+                        limit.map_or_else(|| words::NONE.to_owned(), |l| words::to_error(l, limit)),
+                    ]
+                })
+                .collect(),
+            true,
+        ),
+        "histogram" => histogram(v),
+        "crosstab" => crosstab(v),
+        "quantiles" => quantiles(v),
+        _ => generic(v),
+    }
+}
+
+fn share(x: Option<f64>) -> Cell {
+    x.map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 3))
+}
+
+/// A table, folded when it is long or `closed`; empty when it has no rows.
+fn fold(name: &str, head: &[(&str, Set)], mut rows: Vec<Vec<Cell>>, closed: bool) -> String {
+    let total = rows.len();
+    if total == 0 {
+        return String::new();
+    }
+    rows.truncate(MOST_ROWS);
+    let mut out = table("values", head, &rows, None);
+    if total > MOST_ROWS {
+        let _ = write!(
+            out,
+            r#"<p class="small">The first {MOST_ROWS} of {total} rows; all are in release.json.</p>"#
+        );
+    }
+    if closed || total > OPEN_ROWS {
+        details(&format!("{name} ({total})"), &out)
+    } else {
+        out
+    }
+}
+
+fn logistic(v: &Value) -> String {
+    let rows = list(v, "terms")
+        .iter()
+        .map(|t| {
+            let b = num(t, "estimate");
+            let name = text(t, "name").unwrap_or_default();
+            // An intercept is a log odds itself; there is no ratio to speak of.
+            let ratio = b
+                .map(f64::exp)
+                .filter(|x| x.is_finite() && name != "(Intercept)");
+            vec![escape(&name), cell(b), cell(ratio)]
+        })
+        .collect();
+    let head = [
+        ("term", Set::Text),
+        ("log odds per unit", Set::Number),
+        ("odds ratio", Set::Number),
+    ];
+    fold("Coefficients", &head, rows, false)
+}
+
+fn linear(v: &Value) -> String {
+    let rows = list(v, "terms")
+        .iter()
+        .map(|t| {
+            let se = num(t, "std_error");
+            let shown = |key: &str| {
+                num(t, key).map_or_else(|| words::NONE.to_owned(), |x| words::to_error(x, se))
+            };
+            vec![
+                escape(&text(t, "name").unwrap_or_default()),
+                shown("estimate"),
+                match (num(t, "conf_low"), num(t, "conf_high")) {
+                    (Some(l), Some(h)) => {
+                        format!("{} to {}", words::to_error(l, se), words::to_error(h, se))
+                    }
+                    _ => words::NONE.to_owned(),
+                },
+                shown("std_error"),
+                shown("sampling_error"),
+                shown("noise_error"),
+            ]
+        })
+        .collect();
+    let head = [
+        ("term", Set::Text),
+        ("estimate", Set::Number),
+        ("95 % interval", Set::Number),
+        ("std. error", Set::Number),
+        ("from sampling", Set::Number),
+        ("from noise", Set::Number),
+    ];
+    fold("Coefficients", &head, rows, false)
+}
+
+fn histogram(v: &Value) -> String {
+    let edges = nums(v, "edges");
+    let error = num(v, "error_95");
+    let levels = list(v, "levels");
+    let rows = nums(v, "counts")
+        .into_iter()
+        .enumerate()
+        .map(|(i, c)| {
+            let name = match (
+                levels.get(i).and_then(plain),
+                edges.get(i),
+                edges.get(i + 1),
+            ) {
+                (Some(l), _, _) => l,
+                (None, Some(a), Some(b)) => {
+                    format!("{} to {}", words::number(*a), words::number(*b))
+                }
+                _ => format!("bin {}", i + 1),
+            };
+            vec![escape(&name), words::to_error(c, error)]
+        })
+        .collect();
+    fold(
+        "Counts as released",
+        &[("bin", Set::Text), ("count", Set::Number)],
+        rows,
+        true,
+    )
+}
+
+fn quantiles(v: &Value) -> String {
+    let step = num(v, "step");
+    let rows = nums(v, "levels")
+        .into_iter()
+        .zip(nums(v, "values"))
+        .map(|(q, x)| vec![percent(q), words::number(x)])
+        .collect();
+    let mut out = fold(
+        "Quantiles",
+        &[("share below", Set::Number), ("value", Set::Number)],
+        rows,
+        false,
+    );
+    let mut notes = Vec::new();
+    if let Some(e) = num(v, "rank_error_95") {
+        let unit = if e < 1.0 {
+            percent(e)
+        } else {
+            format!("{} records", words::number(e.ceil()))
+        };
+        notes.push(format!("Rank error at 95 %: {unit}."));
+    }
+    if let Some(s) = step {
+        notes.push(format!(
+            "Values lie on a public grid with step {}.",
+            words::number(s)
+        ));
+    }
+    if !notes.is_empty() {
+        let _ = write!(out, r#"<p class="small">{}</p>"#, escape(&notes.join(" ")));
+    }
+    out
+}
+
+/// Names of the cells along one axis.
+fn levels(axis: &Value) -> Vec<String> {
+    let names: Vec<String> = list(axis, "levels")
+        .iter()
+        .map(|l| plain(l).unwrap_or_default())
+        .collect();
+    if !names.is_empty() {
+        return names;
+    }
+    nums(axis, "edges")
+        .windows(2)
+        .filter_map(|w| {
+            Some(format!(
+                "{} to {}",
+                words::number(*w.first()?),
+                words::number(*w.get(1)?)
+            ))
+        })
+        .collect()
+}
+
+/// A table whose cells are shaded by count; axes before the last are combined into rows.
+fn crosstab(v: &Value) -> String {
+    const MOST_COLUMNS: usize = 30;
+    let axes: Vec<Vec<String>> = list(v, "axes").iter().map(levels).collect();
+    let counts = nums(v, "counts");
+    let Some((columns, before)) = axes.split_last().filter(|(last, _)| !last.is_empty()) else {
+        return generic(v);
+    };
+    let error = num(v, "error_95");
+    let top = counts
+        .iter()
+        .copied()
+        .filter(|c| c.is_finite())
+        .fold(1.0, f64::max);
+    let names: Vec<String> = list(v, "axes")
+        .iter()
+        .map(|a| text(a, "name").unwrap_or_default())
+        .collect();
+    let corner = names
+        .split_last()
+        .map(|(last, first)| format!("{} \\ {last}", first.join(", ")))
+        .unwrap_or_default();
+    let mut head: Vec<(&str, Set)> = vec![(corner.trim_start_matches(" \\ "), Set::Text)];
+    head.extend(
+        columns
+            .iter()
+            .take(MOST_COLUMNS)
+            .map(|c| (c.as_str(), Set::Number)),
+    );
+    let mut out = r#"<div class="scroll"><table class="heat"><thead><tr>"#.to_owned();
+    for (name, _) in &head {
+        let _ = write!(out, r#"<th scope="col">{}</th>"#, escape(name));
+    }
+    out.push_str("</tr></thead><tbody>");
+    let rows = counts.len().div_ceil(columns.len());
+    for (i, row) in counts.chunks(columns.len()).take(MOST_ROWS).enumerate() {
+        let _ = write!(
+            out,
+            r#"<tr><th scope="row">{}</th>"#,
+            escape(&row_name(before, i))
+        );
+        for c in row.iter().take(MOST_COLUMNS) {
+            let weight = if c.is_finite() {
+                (c / top).clamp(0.0, 1.0)
+            } else {
+                0.0
+            };
+            let _ = write!(
+                out,
+                r#"<td style="--w:{weight:.2}">{}</td>"#,
+                words::to_error(*c, error)
+            );
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+    let mut notes = Vec::new();
+    if let Some(e) = error {
+        notes.push(format!(
+            "Each count is within {} of the true one in 95 of 100 draws.",
+            words::to_error(e, Some(e))
+        ));
+    }
+    if rows > MOST_ROWS || columns.len() > MOST_COLUMNS {
+        notes.push("The table is cut here; release.json holds all cells.".to_owned());
+    }
+    let _ = write!(out, r#"<p class="small">{}</p>"#, escape(&notes.join(" ")));
+    out
+}
+
+/// The name of row `i` when the cells of `axes` are counted with the last axis fastest.
+fn row_name(axes: &[Vec<String>], i: usize) -> String {
+    let mut rest = i;
+    let mut parts = Vec::new();
+    for axis in axes.iter().rev() {
+        let n = axis.len().max(1);
+        parts.push(axis.get(rest % n).cloned().unwrap_or_default());
+        rest /= n;
+    }
+    parts.reverse();
+    if parts.is_empty() {
+        "all".to_owned()
+    } else {
+        parts.join(" · ")
+    }
+}
+
+/// Keys and values of a kind this report knows nothing about.
+fn generic(v: &Value) -> String {
+    let rows: Vec<Vec<Cell>> = match v {
+        Value::Object(o) => o
+            .iter()
+            .map(|(k, x)| vec![escape(k), escape(&brief(x))])
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![vec!["value".to_owned(), escape(&brief(other))]],
+    };
+    fold(
+        "Values",
+        &[("name", Set::Text), ("value", Set::Text)],
+        rows,
+        false,
+    )
+}
+
+fn brief(v: &Value) -> String {
+    const MOST: usize = 12;
+    match v {
+        Value::Number(_) => super::read::number(v).map_or_else(|| v.to_string(), words::number),
+        Value::String(s) => super::svg::shorten(s, 300),
+        Value::Array(a) if a.iter().all(|x| !x.is_array() && !x.is_object()) => {
+            let mut parts: Vec<String> = a.iter().take(MOST).map(brief).collect();
+            if a.len() > MOST {
+                parts.push(format!("… ({} in all)", a.len()));
+            }
+            parts.join(", ")
+        }
+        Value::Array(a) => format!(
+            "{} in release.json",
+            words::plural(a.len(), "entry", "entries")
+        ),
+        Value::Null => words::NONE.to_owned(),
+        other => super::svg::shorten(&other.to_string(), 300),
+    }
+}
+
+/// The receipt: what was drawn and what it cost.
+fn receipt(r: &Release<'_>) -> String {
+    if r.receipt.as_str() == Some("public") {
+        return r#"<p class="small">Declared public by the curator; nothing was spent on it.</p>"#
+            .to_owned();
+    }
+    if !r.receipt.is_object() {
+        return r#"<p class="small">No receipt.</p>"#.to_owned();
+    }
+    let mut body = String::new();
+    let noise: Vec<Vec<Cell>> = list(r.receipt, "noise")
+        .iter()
+        .map(|n| {
+            let scale = match n.get("scale") {
+                Some(Value::String(s)) => escape(&words::amount(s)),
+                Some(x) => cell(super::read::number(x)),
+                None => words::NONE.to_owned(),
+            };
+            vec![
+                escape(&text(n, "name").unwrap_or_default()),
+                escape(&text(n, "distribution").unwrap_or_default()),
+                scale,
+            ]
+        })
+        .collect();
+    if !noise.is_empty() {
+        let head = [
+            ("noise on", Set::Text),
+            ("distribution", Set::Text),
+            ("scale", Set::Number),
+        ];
+        body.push_str(&table("values", &head, &noise, None));
+    }
+    let costs = [
+        ("add_remove", "add/remove one"),
+        ("replace_one", "replace one"),
+    ]
+    .map(|(key, name)| {
+        vec![
+            name.to_owned(),
+            r.cost(key)
+                .map_or_else(|| "not limited".to_owned(), |c| escape(&words::cost(&c))),
+        ]
+    });
+    body.push_str(&table(
+        "values",
+        &[("relation", Set::Text), ("cost", Set::Text)],
+        &costs,
+        None,
+    ));
+    if let Some(e) = num(r.receipt, "error_95") {
+        let _ = write!(
+            body,
+            r#"<p class="small">Error at 95 %: {}.</p>"#,
+            words::to_error(e, Some(e))
+        );
+    }
+    if let Some(event) = r.receipt.get("event").filter(|e| !e.is_null()) {
+        let written = serde_json::to_string_pretty(event).unwrap_or_default();
+        let _ = write!(
+            body,
+            "<pre>{}</pre>",
+            escape(&super::svg::shorten(&written, 4000))
+        );
+    }
+    details(
+        if noise.is_empty() {
+            "Receipt: cost"
+        } else {
+            "Receipt: noise and cost"
+        },
+        &body,
+    )
+    .replacen("<details>", r#"<details class="receipt">"#, 1)
+}

@@ -1,0 +1,785 @@
+//! Numbers and sentences of the report: digits tied to the error, the worst-case-odds sentence, flags in words.
+//!
+//! Everything here is total: a number that is missing, infinite or out of range becomes a dash or a plain statement.
+//! Functions that return HTML say so; all others return plain text that the caller escapes.
+
+use std::fmt::Write as _;
+
+use super::html::escape;
+use super::{Cost, Unit};
+
+/// Shown where a value is missing or not finite.
+pub(super) const NONE: &str = "–";
+
+/// A number with a fixed count of decimals, a true minus sign and narrow spaces between thousands.
+pub(super) fn fixed(x: f64, decimals: usize) -> String {
+    if !x.is_finite() {
+        return NONE.to_owned();
+    }
+    let plain = format!("{:.*}", decimals.min(15), x.abs());
+    let (whole, fraction) = plain
+        .split_once('.')
+        .map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut out = String::new();
+    // A value that rounds to zero carries no sign.
+    if x < 0.0 && plain.bytes().any(|b| b.is_ascii_digit() && b != b'0') {
+        out.push('−');
+    }
+    for (i, c) in whole.chars().enumerate() {
+        // Four digits stay together ("1996"); five and more are grouped.
+        if i > 0 && whole.len() > 4 && (whole.len() - i) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(c);
+    }
+    if let Some(f) = fraction {
+        out.push('.');
+        out.push_str(f);
+    }
+    out
+}
+
+/// A number on its own: about four significant digits, scientific outside 10⁻⁴ … 10¹².
+pub(super) fn number(x: f64) -> String {
+    if !x.is_finite() {
+        return NONE.to_owned();
+    }
+    let size = x.abs();
+    if size == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-4..1e12).contains(&size) {
+        return scientific(x, 3);
+    }
+    let whole = exponent(size);
+    let decimals = usize::try_from(3 - whole).unwrap_or(0);
+    let text = fixed(x, decimals);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// `1.23 × 10⁻⁵`, with `digits` significant digits.
+pub(super) fn scientific(x: f64, digits: usize) -> String {
+    let text = format!("{:.*e}", digits.saturating_sub(1), x);
+    let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let mantissa = if mantissa.contains('.') {
+        mantissa.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        mantissa
+    };
+    let mantissa = mantissa.replace('-', "−");
+    let power: String = power.chars().map(superscript).collect();
+    match mantissa.as_str() {
+        "1" => format!("10{power}"),
+        _ => format!("{mantissa} × 10{power}"),
+    }
+}
+
+fn superscript(c: char) -> char {
+    match c {
+        '-' => '⁻',
+        '0' => '⁰',
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        '4' => '⁴',
+        '5' => '⁵',
+        '6' => '⁶',
+        '7' => '⁷',
+        '8' => '⁸',
+        '9' => '⁹',
+        other => other,
+    }
+}
+
+/// The power of ten of the leading digit; 0 for zero and for what is not finite.
+#[allow(clippy::cast_possible_truncation)] // a finite f64 has a power between −324 and 308
+pub(super) fn exponent(x: f64) -> i32 {
+    let power = x.abs().log10().floor();
+    if power.is_finite() { power as i32 } else { 0 }
+}
+
+/// Decimals that show an error with two significant digits (a value is never printed more finely than that).
+pub(super) fn decimals(error: f64) -> Option<usize> {
+    (error.is_finite() && error > 0.0)
+        .then(|| usize::try_from(1 - exponent(error)).unwrap_or(0).min(12))
+}
+
+/// A value printed to the precision its error allows.
+pub(super) fn to_error(x: f64, error: Option<f64>) -> String {
+    match error.and_then(decimals) {
+        Some(_) if x.abs() >= 1e15 || error.is_some_and(|e| e < 1e-9) => number(x),
+        Some(_) if x.fract() == 0.0 && error.is_some_and(|e| e.fract() == 0.0) => fixed(x, 0),
+        Some(d) => fixed(x, d),
+        None => number(x),
+    }
+}
+
+/// `31 402 ± 38`.
+pub(super) fn plus_minus(x: Option<f64>, error: Option<f64>) -> String {
+    let Some(x) = x else { return NONE.to_owned() };
+    match error.filter(|e| e.is_finite() && *e > 0.0) {
+        Some(e) => {
+            // The place of the second digit of the error, also where it is left of the point. The error is rounded up.
+            let place = exponent(e) - 1;
+            if place > 0 && x.abs() < 1e15 {
+                let unit = 10_f64.powi(place);
+                let up = (e / unit - 1e-9).ceil() * unit;
+                format!("{} ± {}", fixed((x / unit).round() * unit, 0), fixed(up, 0))
+            } else {
+                let up = round_up(e, usize::try_from(-place).unwrap_or(0));
+                format!("{} ± {}", to_error(x, Some(up)), to_error(up, Some(up)))
+            }
+        }
+        None => number(x),
+    }
+}
+
+/// `0.885 to 0.901`, both ends printed to the precision of half the width.
+pub(super) fn interval(low: Option<f64>, high: Option<f64>) -> String {
+    let (Some(low), Some(high)) = (low, high) else {
+        return NONE.to_owned();
+    };
+    let half = (high - low).abs() / 2.0;
+    format!(
+        "{} to {}",
+        to_error(low, Some(half)),
+        to_error(high, Some(half))
+    )
+}
+
+/// A word with its count: `1 row`, `3 rows`.
+pub(super) fn plural(n: usize, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        fixed(as_f64(n), 0),
+        if n == 1 { one } else { many }
+    )
+}
+
+/// A count as a float; counts here are sizes of JSON arrays.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn as_f64(n: usize) -> f64 {
+    n as f64
+}
+
+// ---------------------------------------------------------------------------------------------
+// Costs
+
+/// `ε = 0.5`, `ε = 1, δ = 10⁻⁷`, `ρ = 0.05`; plain text.
+pub(super) fn cost(c: &Cost) -> String {
+    let mut parts = Vec::new();
+    for (name, value) in [("ε", &c.epsilon), ("δ", &c.delta), ("ρ", &c.rho)] {
+        if let Some(v) = value {
+            parts.push(format!("{name}\u{a0}=\u{a0}{}", amount(v)));
+        }
+    }
+    if parts.is_empty() {
+        NONE.to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+/// An exact amount as written, when that is short; otherwise its value to six digits, marked as rounded.
+pub(super) fn amount(exact: &str) -> String {
+    let exact = exact.trim();
+    match value_of(exact) {
+        Some(x) if exact.contains(['e', 'E']) || (x != 0.0 && x.abs() < 1e-4) => scientific(x, 4),
+        Some(_) if exact.len() <= 9 => exact.replace('-', "−"),
+        Some(x) if x != 0.0 && !(1e-4..1e9).contains(&x.abs()) => format!("≈ {}", scientific(x, 4)),
+        Some(x) => {
+            let d = usize::try_from(5 - exponent(x)).unwrap_or(0);
+            format!(
+                "≈ {}",
+                fixed(x, d).trim_end_matches('0').trim_end_matches('.')
+            )
+        }
+        None => exact.to_owned(),
+    }
+}
+
+/// The value of `"0.5"`, `"1e-7"` or `"1/3"`; `None` for anything that is not a finite number.
+pub(super) fn value_of(exact: &str) -> Option<f64> {
+    let parse = |s: &str| s.trim().parse::<f64>().ok().filter(|x| x.is_finite());
+    match exact.split_once('/') {
+        Some((p, q)) => Some(parse(p)? / parse(q)?).filter(|x| x.is_finite()),
+        None => parse(exact),
+    }
+}
+
+/// Exact sum (`sign` = 1) or difference (−1) of two decimal amounts; falls back to floating point for fractions and
+/// for numbers with more than some thirty digits.
+pub(super) fn combine(a: &str, b: &str, sign: i128) -> Option<String> {
+    let exact = || {
+        let (m, s) = decimal(a)?;
+        let (n, t) = decimal(b)?;
+        let scale = s.max(t);
+        let m = m.checked_mul(10_i128.checked_pow(scale - s)?)?;
+        let n = n.checked_mul(10_i128.checked_pow(scale - t)?)?;
+        Some(written(m.checked_add(n.checked_mul(sign)?)?, scale))
+    };
+    #[allow(clippy::cast_precision_loss)]
+    exact().or_else(|| Some(format!("{:e}", value_of(a)? + value_of(b)? * sign as f64)))
+}
+
+/// `"-1.25e-3"` as (−125, 5).
+fn decimal(text: &str) -> Option<(i128, u32)> {
+    let text = text.trim();
+    let (digits, power) = match text.split_once(['e', 'E']) {
+        Some((d, p)) => (d, p.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let scale = i32::try_from(fraction.len()).ok()?.checked_sub(power)?;
+    match u32::try_from(scale) {
+        Ok(s) if s <= 36 => Some((mantissa, s)),
+        Ok(_) => None,
+        Err(_) => Some((
+            mantissa.checked_mul(10_i128.checked_pow(scale.unsigned_abs())?)?,
+            0,
+        )),
+    }
+}
+
+fn written(mantissa: i128, scale: u32) -> String {
+    let scale = usize::try_from(scale).unwrap_or(0);
+    let digits = format!(
+        "{:0>width$}",
+        mantissa.unsigned_abs().to_string(),
+        width = scale + 1
+    );
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let fraction = fraction.trim_end_matches('0');
+    let sign = if mantissa < 0 { "-" } else { "" };
+    if fraction.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Worst-case odds
+
+/// e^x as a factor, rounded up, with enough digits to differ from one.
+pub(super) fn factor(x: f64) -> String {
+    if !x.is_finite() || x > 700.0 {
+        return "any amount".to_owned();
+    }
+    let gain = x.exp_m1();
+    if gain <= 0.0 {
+        return "1".to_owned();
+    }
+    if x < 0.01 {
+        // Two significant digits of the part above one.
+        let places = usize::try_from(1 - exponent(gain)).unwrap_or(2).min(15);
+        return fixed(1.0 + round_up(gain, places), places);
+    }
+    let value = x.exp();
+    if value < 1e6 {
+        let places = usize::try_from(2 - exponent(value)).unwrap_or(0);
+        fixed(round_up(value, places), places)
+    } else {
+        scientific(value * 1.005, 3)
+    }
+}
+
+/// Rounded up to `places` decimals; the nudge keeps values that are exact in decimals (up to float error) as they are.
+fn round_up(x: f64, places: usize) -> f64 {
+    let unit = 10_f64.powi(i32::try_from(places).unwrap_or(0));
+    let scaled = x * unit;
+    if scaled.is_finite() {
+        (scaled - 1e-9 * scaled.abs().min(1.0)).ceil() / unit
+    } else {
+        x
+    }
+}
+
+fn percent_up(p: f64) -> String {
+    let p = p.clamp(0.0, 1.0);
+    let percent = (p * 100.0 - 1e-9).ceil();
+    if percent >= 100.0 && p < 1.0 {
+        // Never round a probability below one up to certainty.
+        "more than 99 %".to_owned()
+    } else {
+        format!("{} %", fixed(percent, 0))
+    }
+}
+
+/// What is protected, as one HTML sentence: the privacy unit and the neighbour relation.
+pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
+    let unit_text = match unit {
+        Unit::Row => "any single <strong>row</strong>".to_owned(),
+        Unit::Column { column, max_rows } => format!(
+            "all rows that share one value of <strong>{}</strong> taken together{}",
+            escape(column),
+            max_rows.map_or(String::new(), |k| format!(
+                " (no more than {} of each are used)",
+                plural(usize::try_from(k).unwrap_or(usize::MAX), "row", "rows")
+            ))
+        ),
+        Unit::Unknown => "one privacy unit (the file does not say which)".to_owned(),
+    };
+    let those = if matches!(unit, Unit::Column { .. }) {
+        "those rows"
+    } else {
+        "that row"
+    };
+    let say = if matches!(unit, Unit::Column { .. }) {
+        "say"
+    } else {
+        "says"
+    };
+    let relation_text = match relation {
+        Some("add_remove") => format!("The promise compares the table <strong>with and without</strong> {those}."),
+        Some("replace_one") => format!(
+            "The promise compares the table with any table in which {those} {say} <strong>something else</strong>; the \
+             size of the table is treated as public."
+        ),
+        _ => "The file does not name the neighbour relation, so no promise can be read from this report.".to_owned(),
+    };
+    format!("The protected unit is {unit_text}. {relation_text}")
+}
+
+/// The worst-case-odds paragraph as HTML.
+///
+/// `spent` is the cost under the plan's relation, `other` the cost under replace-one when the relation is add/remove.
+/// Claims made (all hold for someone who knows every other unit):
+/// pure ε: posterior odds move by at most e^ε.
+/// (ε, δ): S = {P > e^{2ε} Q} has P(S) ≤ e^ε Q(S) + δ ≤ e^{−ε} P(S) + δ, so P(S) ≤ δ/(1 − e^{−ε}); the opposite
+/// direction adds at most e^{−2ε} of the same, hence 2δ/(1 − e^{−ε}) in all.
+/// ρ: the moment bound E exp((α−1)Z) ≤ exp((α−1)αρ) gives P(Z > ρ + t) ≤ exp(−t²/(4ρ)); with both directions and
+/// t = 2√(ρ ln(2/β)) the odds move by at most e^{ρ+t} except with probability β.
+pub(super) fn odds(
+    relation: Option<&str>,
+    unit: &Unit,
+    spent: Option<&Cost>,
+    other: Option<&Cost>,
+) -> String {
+    let (one, rest) = match unit {
+        Unit::Row | Unit::Unknown => (
+            "a given row".to_owned(),
+            "every other row of the table".to_owned(),
+        ),
+        Unit::Column { column, .. } => {
+            let c = escape(column);
+            (
+                format!("the rows of one given {c}"),
+                format!("all rows of every other {c}"),
+            )
+        }
+    };
+    let verb = if matches!(unit, Unit::Column { .. }) {
+        ("are", "they")
+    } else {
+        ("is", "it")
+    };
+    let Some(spent) = spent else {
+        return "The cost of at least one release is missing or unlimited under the stated relation, so this report \
+                cannot state a limit on what it reveals about one person."
+            .to_owned();
+    };
+    let read = |v: &Option<String>| v.as_deref().and_then(value_of);
+    let add_remove = match relation {
+        Some("add_remove") => true,
+        Some("replace_one") => false,
+        _ => return "Without a neighbour relation no limit can be stated.".to_owned(),
+    };
+    let about = if add_remove {
+        format!("that {one} {} in the table at all", verb.0)
+    } else {
+        format!("between any two things that {one} might say")
+    };
+    let start = format!(
+        "Take someone who already knows {rest}. Reading this whole report can change their odds {about}"
+    );
+    match (read(&spent.epsilon), read(&spent.delta), read(&spent.rho)) {
+        (Some(e), delta, None) if e >= 0.0 && delta.is_none_or(|d| d == 0.0) => {
+            let mut text = format!(
+                "{start} by at most a factor of e<sup>ε</sup> = <strong>{}</strong>, in either direction: from an even \
+                 chance to {} at the most.",
+                factor(e),
+                percent_up(1.0 / (1.0 + (-e).exp()))
+            );
+            if add_remove {
+                // Removing and adding costs at most 2ε; the exact replace-one cost may be smaller.
+                let swap = other
+                    .and_then(|c| read(&c.epsilon))
+                    .filter(|x| *x >= 0.0)
+                    .map_or(2.0 * e, |x| x.min(2.0 * e));
+                let _ = write!(
+                    text,
+                    " Their odds between any two things {} might say change by at most a factor of {}.",
+                    verb.1,
+                    factor(swap)
+                );
+            }
+            text + &remark(e)
+        }
+        (Some(e), Some(d), None) if e > 0.0 && d > 0.0 => {
+            let miss = 2.0 * d / -(-e).exp_m1();
+            let alarm = (e.exp() * 0.05 + d).min(1.0);
+            let exception = if miss < 0.01 {
+                format!(
+                    " by at most a factor of e<sup>2ε</sup> = <strong>{}</strong>, except with probability at most {}.",
+                    factor(2.0 * e),
+                    scientific(miss * 1.005, 3)
+                )
+            } else {
+                "; how far depends on luck.".to_owned()
+            };
+            format!(
+                "{start}{exception} A test that wrongly says yes in 5 % of cases rightly says yes in at most {}.{}",
+                percent_up(alarm),
+                remark(e)
+            )
+        }
+        (None, _, Some(r)) if r > 0.0 => {
+            let beta: f64 = 1e-6;
+            let e = r + 2.0 * (r * (2.0 / beta).ln()).sqrt();
+            format!(
+                "{start} by at most a factor of <strong>{}</strong>, except with probability at most one in a million \
+                 (ρ = {}; smaller factors hold with somewhat smaller certainty).{}",
+                factor(e),
+                amount(spent.rho.as_deref().unwrap_or("")),
+                remark(e)
+            )
+        }
+        _ => "The total cost is not written in a form this report can read, so no limit is stated."
+            .to_owned(),
+    }
+}
+
+/// What a total in ε means as a factor, as plain text to follow a comma; empty for other currencies.
+pub(super) fn as_factor(c: &Cost) -> String {
+    match (c.epsilon.as_deref().and_then(value_of), &c.delta, &c.rho) {
+        (Some(e), None, None) if e >= 0.0 => format!(", a factor of {}", factor(e)),
+        _ => String::new(),
+    }
+}
+
+fn remark(loss: f64) -> String {
+    if loss > 5.0 {
+        " A factor this large is a weak promise in the worst case.".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// The limit of every such promise, said once.
+pub(super) const NOT_PROMISED: &str = "The promise concerns what one person’s own data add. It does not hide general facts, such \
+    as income rising with education, that would be found without that person as well, even where such facts let others \
+    guess something about them.";
+
+// ---------------------------------------------------------------------------------------------
+// Kinds, readings, flags
+
+/// The name of a kind in words.
+pub(super) fn kind(kind: &str) -> String {
+    match kind {
+        "count" => "Count",
+        "sum" => "Sum",
+        "mean" => "Mean",
+        "histogram" => "Histogram",
+        "crosstab" => "Cross-table",
+        "quantiles" => "Quantiles",
+        "bounds" => "Range",
+        "logistic" => "Logistic regression",
+        "linear" => "Linear regression",
+        "roc" => "ROC curve",
+        "residuals" => "Residual plot",
+        "binned_residuals" => "Binned residual plot",
+        other => {
+            let other = other.replace('_', " ");
+            let mut letters = other.chars();
+            return letters
+                .next()
+                .map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
+        }
+    }
+    .to_owned()
+}
+
+/// How to read the plot or table of a kind; plain text.
+pub(super) fn reading(kind: &str) -> &'static str {
+    match kind {
+        "count" | "sum" => {
+            "In 95 of 100 runs the added noise is no larger than the value after ±. Nothing else is in that error: values \
+             held at declared bounds and sampling are not part of it."
+        }
+        "mean" => {
+            "The mean is a released sum divided by a released count. The value after ± covers the added noise in 95 of 100 \
+             runs; it says nothing about sampling error. Values outside the declared bounds were moved to the bound first."
+        }
+        "histogram" => {
+            "Bars are released counts. Each whisker covers the noise added to that bar in 95 of 100 runs; a bar whose whisker \
+             reaches zero may be empty. Negative counts come from the noise: they are kept in release.json and drawn as zero."
+        }
+        "crosstab" => {
+            "The stronger the shade, the more records. Every cell carries the same noise, so compare a cell with the error given below \
+             the table before reading anything into it."
+        }
+        "quantiles" => {
+            "Each value is a point that roughly the stated share of records lies below. Errors are in ranks: the share really \
+             below the value differs from the stated one by no more than the rank error in 95 of 100 runs."
+        }
+        "bounds" => {
+            "A range that holds about the stated share of the records. It is rounded outward to a public grid; it is not the \
+             smallest and largest value."
+        }
+        "logistic" => {
+            "Right of zero: the odds of the positive outcome rise with the term; left of zero they fall. A difference of 0.7 in \
+             log odds about doubles the odds. The noise is inside the fit, so these estimates carry no interval; judge \
+             the model by its ROC curve and binned residuals."
+        }
+        "linear" => {
+            "Each bar covers the true coefficient in 95 of 100 studies, sampling error and privacy noise together. \
+             A bar that crosses the zero line does not tell the sign of the effect."
+        }
+        "roc" => {
+            "The higher the curve above the diagonal, the better the model separates the two classes; on the diagonal it does \
+             no better than chance. With probability 95 % the shaded area holds the whole curve that the same records give \
+             without noise. How far other records would differ (sampling) is not part of it."
+        }
+        "residuals" => {
+            "A level cloud around zero supports the model. A fan (the cloud widens to one side) means unequal variance: \
+             standard errors are then wrong. A hook or arch means the relation is not linear: add a term or transform. \
+             The points are drawn at random inside released cells. They show the shape of the cloud; no point is a record."
+        }
+        "binned_residuals" => {
+            "Each circle is a group of records with similar fitted probabilities. About 95 % of the circles of a good model \
+             lie between the dashed limits, which include sampling error and privacy noise. A run of circles outside, or a \
+             slope or arch, means the fitted probabilities are wrong there: above zero they are too low, below it too high."
+        }
+        _ => "Values as released.",
+    }
+}
+
+/// A flag as a sentence; an unknown flag is shown as it is written.
+pub(super) fn flag(flag: &str) -> String {
+    let code = flag.trim().replace('-', "_");
+    match code.as_str() {
+        "empty_class" | "single_class" => "One of the two classes looks empty at this noise level; treat the result as undetermined.",
+        "few_records" | "too_few_records" | "low_n_epsilon" => {
+            "There are too few records for this privacy budget: noise dominates. More records or a larger ε would be needed."
+        }
+        "interpolation_lines" | "straight_lines" => {
+            "Some bins hold few records, so the vertices are joined by straight lines rather than a smooth curve."
+        }
+        "box_fallback" | "range_fallback" => "The range search ended at its public limit; the box may be wider than the data.",
+        "no_points" | "empty_plot" => "No cell rose above the noise threshold, so no points are drawn.",
+        "eigenvalue_floor" | "psd_floor" | "floored" => {
+            "The noisy moments were adjusted to keep the fit stable (eigenvalue floor); estimates lean towards zero."
+        }
+        "near_singular" | "singular" | "collinear" => {
+            "Some columns can hardly be told apart at this noise level; their separate coefficients are unreliable."
+        }
+        "negative_variance" => "A variance came out negative because of the noise and was set to its smallest sensible value.",
+        "clipped" | "row_clip" => "Long rows were shortened before fitting, at a released limit.",
+        "lambda_raised" | "adjusted_lambda" => "The penalty was raised to what the privacy budget requires.",
+        "merged_bins" => "Neighbouring bins were merged because the noise left too few records in them.",
+        "simulated" => "SIMULATED: made with a fixed seed on public data. This is not a private release.",
+        "public" | "public_model" => "The curator declared this public; nothing was spent on it.",
+        _ => return flag.trim().to_owned(),
+    }
+    .to_owned()
+}
+
+/// A line under the plot that says at which cost it was made; plain text.
+pub(super) fn basis(relation: Option<&str>, spent: Option<&Cost>) -> String {
+    let relation = match relation {
+        Some("add_remove") => "add/remove",
+        Some("replace_one") => "replace one",
+        _ => "relation not stated",
+    };
+    match spent {
+        Some(c) => format!("{}, {relation}", cost(c)),
+        None => format!("no finite cost, {relation}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epsilon(e: &str) -> Cost {
+        Cost {
+            epsilon: Some(e.to_owned()),
+            ..Cost::default()
+        }
+    }
+
+    #[test]
+    fn digits_follow_the_error() {
+        assert_eq!(plus_minus(Some(0.891_234), Some(0.0041)), "0.8912 ± 0.0041");
+        assert_eq!(plus_minus(Some(31402.0), Some(38.0)), "31\u{202f}402 ± 38");
+        assert_eq!(plus_minus(Some(-3.0), Some(6.0)), "−3 ± 6");
+        assert_eq!(
+            plus_minus(Some(1_234_567.89), Some(4321.5)),
+            "1\u{202f}234\u{202f}600 ± 4400"
+        );
+        assert_eq!(
+            plus_minus(Some(48_812_345.0), Some(1_198_293.0)),
+            "48\u{202f}800\u{202f}000 ± 1\u{202f}200\u{202f}000"
+        );
+        assert_eq!(plus_minus(Some(0.5), Some(0.00411)), "0.5000 ± 0.0042");
+        assert_eq!(plus_minus(Some(12.0), Some(2.5)), "12.0 ± 2.5");
+        assert_eq!(plus_minus(Some(5.0), None), "5");
+        assert_eq!(plus_minus(None, Some(1.0)), NONE);
+        assert_eq!(plus_minus(Some(5.0), Some(f64::NAN)), "5");
+        assert_eq!(interval(Some(0.8851), Some(0.9011)), "0.8851 to 0.9011");
+        assert_eq!(fixed(-0.0001, 2), "0.00");
+        assert_eq!(number(f64::INFINITY), NONE);
+        assert_eq!(number(1.5e-7), "1.5 × 10⁻⁷");
+        assert_eq!(number(-0.5), "−0.5");
+        assert_eq!(number(1996.0), "1996");
+    }
+
+    #[test]
+    fn factors_are_rounded_up() {
+        assert_eq!(factor(0.5), "1.65"); // 1.6487
+        assert_eq!(factor(1.0), "2.72"); // 2.71828
+        assert_eq!(factor(2.0), "7.39"); // 7.38906
+        assert_eq!(factor(0.1), "1.11"); // 1.10517
+        assert_eq!(factor(10.0), "22\u{202f}027"); // 22026.47
+        assert_eq!(factor(1e-9), "1.0000000011");
+        assert_eq!(factor(0.0), "1");
+        assert_eq!(factor(1e9), "any amount");
+        assert_eq!(factor(f64::NAN), "any amount");
+        for i in 1..2000 {
+            let x = f64::from(i) * 0.01;
+            let shown = factor(x).replace('\u{202f}', "");
+            if let Ok(v) = shown.parse::<f64>() {
+                assert!(v >= x.exp() * (1.0 - 1e-12), "{x}: {shown}");
+                assert!(v <= x.exp() * 1.011, "{x}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn odds_for_pure_epsilon_under_both_relations() {
+        let text = odds(Some("add_remove"), &Unit::Row, Some(&epsilon("0.5")), None);
+        assert!(
+            text.contains("e<sup>ε</sup> = <strong>1.65</strong>"),
+            "{text}"
+        );
+        assert!(text.contains("63 %"), "{text}"); // 1/(1+e^-0.5) = .6225
+        assert!(
+            text.contains("at all") && text.contains("factor of 2.72"),
+            "{text}"
+        );
+        // The exact replace-one price is used where it is below twice the other.
+        let text = odds(
+            Some("add_remove"),
+            &Unit::Row,
+            Some(&epsilon("0.5")),
+            Some(&epsilon("0.6")),
+        );
+        assert!(text.contains("factor of 1.83"), "{text}"); // e^0.6 = 1.8221
+        let text = odds(Some("replace_one"), &Unit::Row, Some(&epsilon("1")), None);
+        assert!(
+            text.contains("between any two things") && !text.contains("at all"),
+            "{text}"
+        );
+        assert!(text.contains("<strong>2.72</strong>"), "{text}");
+    }
+
+    #[test]
+    fn odds_for_delta_and_rho() {
+        let c = Cost {
+            epsilon: Some("1".into()),
+            delta: Some("1e-6".into()),
+            rho: None,
+        };
+        let text = odds(Some("add_remove"), &Unit::Row, Some(&c), None);
+        // e² = 7.389; 2e-6 / (1 − e⁻¹) = 3.164e-6; e·0.05 + 1e-6 = .1359.
+        assert!(
+            text.contains("<strong>7.39</strong>")
+                && text.contains("3.18 × 10⁻⁶")
+                && text.contains("14 %"),
+            "{text}"
+        );
+        let r = Cost {
+            rho: Some("0.05".into()),
+            ..Cost::default()
+        };
+        let text = odds(Some("replace_one"), &Unit::Row, Some(&r), None);
+        // .05 + 2·sqrt(.05·ln(2e6)) = 1.75346; e^ of it 5.7746.
+        assert!(
+            text.contains("<strong>5.78</strong>") && text.contains("one in a million"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn odds_for_units_with_several_rows_and_for_odd_input() {
+        let unit = Unit::Column {
+            column: "<b>person".into(),
+            max_rows: Some(4),
+        };
+        let text = odds(Some("add_remove"), &unit, Some(&epsilon("1")), None);
+        assert!(
+            text.contains("the rows of one given &lt;b&gt;person are in the table"),
+            "{text}"
+        );
+        assert!(protection(Some("add_remove"), &unit).contains("no more than 4 rows of each"));
+        assert!(
+            protection(Some("replace_one"), &Unit::Row)
+                .contains("that row says <strong>something else")
+        );
+        assert!(odds(Some("add_remove"), &Unit::Row, None, None).contains("cannot state"));
+        assert!(odds(None, &Unit::Row, Some(&epsilon("1")), None).contains("no limit"));
+        for e in ["nan", "inf", "-1", "", "x"] {
+            assert!(
+                odds(Some("add_remove"), &Unit::Row, Some(&epsilon(e)), None).contains("no limit"),
+                "{e}"
+            );
+        }
+        assert!(
+            odds(Some("add_remove"), &Unit::Row, Some(&epsilon("30")), None)
+                .contains("more than 99 %")
+        );
+        assert!(
+            odds(Some("add_remove"), &Unit::Row, Some(&epsilon("1e9")), None)
+                .contains("weak promise")
+        );
+    }
+
+    #[test]
+    fn sums_of_decimals_are_exact() {
+        assert_eq!(combine("0.1", "0.2", 1).as_deref(), Some("0.3"));
+        assert_eq!(combine("1", "0.9", -1).as_deref(), Some("0.1"));
+        assert_eq!(combine("1e-7", "1e-9", 1).as_deref(), Some("0.000000101"));
+        assert_eq!(combine("1e3", "-0.5", 1).as_deref(), Some("999.5"));
+        assert_eq!(
+            combine("1/4", "0.25", 1).as_deref().and_then(value_of),
+            Some(0.5)
+        );
+        assert_eq!(combine("x", "1", 1), None);
+        assert_eq!(combine("1.-5", "1", 1), None);
+        let mut sum = "0".to_owned();
+        for _ in 0..100 {
+            sum = combine(&sum, "0.01", 1).unwrap();
+        }
+        assert_eq!(sum, "1");
+        assert_eq!(amount("0.333333333333333333"), "≈ 0.333333");
+        assert_eq!(amount("1e-7"), "10⁻⁷");
+        assert_eq!(cost(&Cost::default()), NONE);
+    }
+
+    #[test]
+    fn unknown_flags_and_kinds_are_shown_as_written() {
+        assert_eq!(flag("odd thing"), "odd thing");
+        assert!(flag("empty-class").contains("undetermined"));
+        assert_eq!(kind("naive_bayes"), "Naive bayes");
+        assert_eq!(kind(""), "");
+    }
+}

@@ -1,0 +1,268 @@
+//! A plan resolved against its data set: who is asked for what, on which rows, at which price, in which
+//! order. Public inputs only; the data are never opened here.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use reticent_accounting::{Cost, Currency, Rational, Relation, zcdp};
+use reticent_ledger::RequestId;
+use reticent_mechanisms::program::{Expr, Part, Split};
+use reticent_mechanisms::{Unit as DoorUnit, Wanted};
+use serde_json::{Value, json};
+
+use crate::budget::{Payment, payment};
+use crate::dataset::{Dataset, Unit};
+use crate::failure::Failure;
+use crate::model::Model;
+use crate::outcome::Refusal;
+use crate::plan::{ModelRef, Plan, ReleaseSpec};
+use crate::request::{digest, identify, request_id};
+
+/// Name of the implicit release of the number of rows.
+pub const SIZE_ID: &str = "_n";
+
+/// One release of the resolved plan.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name in the plan, or [`SIZE_ID`].
+    pub id: String,
+    /// The plan's words; none for [`SIZE_ID`].
+    pub spec: Option<ReleaseSpec>,
+    /// Its request id.
+    pub request: RequestId,
+    /// What it costs.
+    pub payment: Payment,
+    /// The part of the rows it reads.
+    pub part: Option<Part>,
+    /// That part's share of the rows, by declaration of the split.
+    pub fraction: f64,
+    /// Releases of wave w need only releases of earlier waves.
+    pub wave: usize,
+    /// The model it examines, if any.
+    pub model: Option<Input>,
+}
+
+/// A model that a release examines.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A release of the same plan, by position among the entries.
+    Entry(usize),
+    /// A model from a file.
+    File(Model),
+}
+
+/// A plan with everything public that pricing and running need.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The data set's declaration.
+    pub dataset: Dataset,
+    /// The plan.
+    pub plan: Plan,
+    /// The `where` condition.
+    pub filter: Option<Expr>,
+    /// The releases in order of payment; the first may be [`SIZE_ID`].
+    pub entries: Vec<Entry>,
+}
+
+impl Resolved {
+    /// Reads a plan and its data set.
+    pub fn load(path: &Path) -> Result<Self, Failure> {
+        let plan = Plan::load(path)?;
+        let dataset = Dataset::load(&plan.dataset)?;
+        Ok(Self::new(dataset, plan)?)
+    }
+
+    /// Resolves a plan against a data set.
+    pub fn new(dataset: Dataset, plan: Plan) -> Result<Self, Refusal> {
+        let checked = plan.check(&dataset)?;
+        let (filter, split) = (checked.filter, checked.split);
+        let mut entries: Vec<Entry> = Vec::new();
+        let payments: Vec<Payment> = plan
+            .releases
+            .iter()
+            .map(|r| payment(dataset.currency, r).map_err(|e| e.in_file(&plan.file)))
+            .collect::<Result<_, _>>()?;
+        if public_rows(&dataset).is_none() && plan.releases.iter().any(needs_size) {
+            entries.push(size_entry(&dataset, &plan, &payments));
+        }
+        let mut positions: HashMap<&str, usize> = HashMap::new();
+        for (release, payment) in plan.releases.iter().zip(payments) {
+            let place = |e: Refusal| e.in_file(&plan.file).at_line(release.line);
+            let mut wave = usize::from(entries.first().is_some_and(|e| e.spec.is_none()));
+            let mut inputs = Vec::new();
+            let mut model = None;
+            for input in release.kind.inputs() {
+                match input {
+                    ModelRef::Release(id) => {
+                        let at = *positions.get(id.as_str()).ok_or_else(|| {
+                            place(
+                                Refusal::request(format!("there is no earlier release {id}"))
+                                    .for_key("model"),
+                            )
+                        })?;
+                        wave = wave.max(entries[at].wave + 1);
+                        inputs.push(entries[at].request);
+                        model = Some(Input::Entry(at));
+                    }
+                    ModelRef::File { path, id } => {
+                        let (found, digest) = from_file(path, id).map_err(place)?;
+                        inputs.push(digest);
+                        model = Some(Input::File(found));
+                    }
+                }
+            }
+            let (part, fraction) = part(split.as_ref(), release)?;
+            positions.insert(&release.id, entries.len());
+            entries.push(Entry {
+                id: release.id.clone(),
+                spec: Some(release.clone()),
+                request: request_id(&dataset, &plan, release, &inputs),
+                payment,
+                part,
+                fraction,
+                wave,
+                model,
+            });
+        }
+        Ok(Self {
+            filter,
+            entries,
+            dataset,
+            plan,
+        })
+    }
+
+    /// What the door is asked to reserve, in order.
+    pub fn wanted(&self) -> Vec<Wanted> {
+        self.entries
+            .iter()
+            .map(|e| Wanted {
+                request: e.request,
+                claim: e.payment.claim.clone(),
+                part: e.part.clone(),
+                label: e
+                    .spec
+                    .as_ref()
+                    .map_or("count", |s| s.kind.name())
+                    .to_owned(),
+            })
+            .collect()
+    }
+
+    /// The privacy unit as the door takes it.
+    pub fn unit(&self) -> DoorUnit {
+        door_unit(&self.dataset)
+    }
+
+    /// The public number of rows, if there is one: a declared hint or count.
+    pub fn public_rows(&self) -> Option<u64> {
+        public_rows(&self.dataset)
+    }
+}
+
+/// The privacy unit as the door takes it.
+pub fn door_unit(dataset: &Dataset) -> DoorUnit {
+    match &dataset.unit {
+        Unit::Row => DoorUnit::Row,
+        Unit::Column {
+            column, max_rows, ..
+        } => DoorUnit::Column {
+            column: *column,
+            max_rows: *max_rows,
+        },
+    }
+}
+
+fn public_rows(dataset: &Dataset) -> Option<u64> {
+    dataset.size_hint.or(match dataset.neighbours {
+        Relation::ReplaceOne => dataset.rows,
+        Relation::AddRemove => None,
+    })
+}
+
+/// Whether the rules of a kind use the number of rows.
+fn needs_size(release: &ReleaseSpec) -> bool {
+    matches!(
+        release.kind.name(),
+        "mean" | "logistic" | "linear" | "roc" | "residuals" | "binned_residuals"
+    )
+}
+
+/// The implicit count: 2 % of the plan's total.
+fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
+    let total = payments
+        .iter()
+        .fold(Rational::ZERO, |s, p| s + &p.claim.amount);
+    let amount = total * Rational::from(2u8) / Rational::from(100u8);
+    let (epsilon, rho) = match dataset.currency {
+        Currency::Concentrated => (zcdp::epsilon_of_pure(&amount), Some(amount.clone())),
+        Currency::Pure | Currency::Approximate => (amount.clone(), None),
+    };
+    let release = json!({"kind": "count", "part": "all", "implicit": reticent_accounting::format_rational(&amount)});
+    Entry {
+        id: SIZE_ID.to_owned(),
+        spec: None,
+        request: identify(dataset, plan, release, &[]),
+        payment: Payment {
+            claim: Cost::pure(amount),
+            epsilon,
+            delta: Rational::ZERO,
+            rho,
+        },
+        part: None,
+        fraction: 1.0,
+        wave: 0,
+        model: None,
+    }
+}
+
+fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f64), Refusal> {
+    match (&release.part, split) {
+        (None, _) => Ok((None, 1.0)),
+        (Some(name), Some(split)) => {
+            let index = split
+                .parts
+                .iter()
+                .position(|p| p.0 == *name)
+                .ok_or_else(|| {
+                    Refusal::request(format!("there is no part {name}"))
+                        .at_line(release.line)
+                        .for_key("release.part")
+                })?;
+            let (_, n, d) = split.parts[index];
+            Ok((
+                Some(Part {
+                    split: split.clone(),
+                    index,
+                }),
+                f64::from(n) / f64::from(d),
+            ))
+        }
+        (Some(_), None) => Err(Refusal::request("the plan has no split")
+            .at_line(release.line)
+            .for_key("release.part")),
+    }
+}
+
+/// Reads a model from a `release.json`: a released one, or coefficients declared public.
+fn from_file(path: &Path, id: &str) -> Result<(Model, RequestId), Refusal> {
+    let refuse = |what: String| Refusal::request(what).for_key("model").in_file(path);
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| refuse(format!("the model file cannot be read: {e}")))?;
+    let document: Value =
+        serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;
+    let releases = document.get("releases").and_then(Value::as_array);
+    let release = releases
+        .into_iter()
+        .flatten()
+        .find(|r| r.get("id").and_then(Value::as_str) == Some(id))
+        .ok_or_else(|| refuse(format!("there is no release \"{id}\" in the file")))?;
+    let receipt = release.get("receipt").unwrap_or(&Value::Null);
+    if receipt.as_str() != Some("public") && receipt.get("event").is_none() {
+        return Err(refuse("the model has no receipt".to_owned())
+            .accepting("Only a released model, or coefficients the curator declares with \"receipt\": \"public\", can be examined."));
+    }
+    let value = release.get("value").unwrap_or(&Value::Null);
+    let model = Model::read(value).map_err(|e| refuse(e.to_string()))?;
+    Ok((model, digest(&json!({"value": value, "receipt": receipt}))))
+}

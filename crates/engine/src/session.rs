@@ -1,0 +1,461 @@
+//! Pricing and running a plan.
+
+use std::path::{Path, PathBuf};
+
+use reticent_accounting::{Cost, Currency, Price, Relation, parallel, sequential};
+use reticent_mechanisms::program::RowProgram;
+use reticent_mechanisms::{Context, Private, Release, Slot, Task, claim_price, row_set_size};
+use serde_json::{Value, json};
+
+use crate::books;
+use crate::failure::{Error, Failure};
+use crate::methods;
+use crate::model::Model;
+use crate::outcome::Refusal;
+use crate::resolve::{Entry, Input, Resolved};
+
+/// How a plan is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whose spends these are; the operating-system user by default (not authenticated).
+    pub analyst: Option<String>,
+    /// Where the files are written; `out/<plan>` beside the plan by default.
+    pub out: Option<PathBuf>,
+}
+
+/// One line of a price table.
+#[derive(Clone, Debug)]
+pub struct PriceLine {
+    /// The release.
+    pub id: String,
+    /// Its kind.
+    pub kind: String,
+    /// The part it reads.
+    pub part: String,
+    /// Its price under both relations.
+    pub price: Price,
+    /// What to expect of it, in one sentence, if a public number of rows is known.
+    pub accuracy: Option<String>,
+}
+
+/// What a plan costs.
+#[derive(Clone, Debug)]
+pub struct PriceTable {
+    /// The currency of the prices.
+    pub currency: Currency,
+    /// The data set's relation.
+    pub relation: Relation,
+    /// One line per release, in order of payment.
+    pub lines: Vec<PriceLine>,
+    /// The whole plan, with credit for disjoint parts.
+    pub total: Price,
+    /// What the ledger has left, if there is a ledger.
+    pub remaining: Option<Cost>,
+    /// The public number of rows used for the accuracy column.
+    pub rows: Option<u64>,
+}
+
+/// What a run made.
+#[derive(Debug)]
+pub struct Ran {
+    /// Content of `release.json`.
+    pub release: Value,
+    /// The folder with `release.json` and `report.html`.
+    pub out: PathBuf,
+    /// Spent before and after, under the data set's relation.
+    pub spent: (Cost, Cost),
+    /// The cap.
+    pub cap: Cost,
+    /// The currency of these costs.
+    pub currency: Currency,
+    /// How many releases came from the store, at no cost.
+    pub stored: usize,
+}
+
+/// The price of a plan. Never opens the data; reads the ledger only to say what is left.
+pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
+    let resolved = Resolved::load(path)?;
+    let rows = rows.or(resolved.public_rows());
+    validate(&resolved, rows)?;
+    let remaining = if resolved.dataset.ledger.exists() {
+        Some(books::ledger(&resolved.dataset)?.status()?.remaining)
+    } else {
+        None
+    };
+    let lines = resolved
+        .entries
+        .iter()
+        .map(|entry| {
+            Ok(PriceLine {
+                id: entry.id.clone(),
+                kind: entry
+                    .spec
+                    .as_ref()
+                    .map_or("count", |s| s.kind.name())
+                    .to_owned(),
+                part: entry
+                    .part
+                    .as_ref()
+                    .map_or_else(|| "all".to_owned(), |p| p.names().1),
+                price: claim(&resolved, entry),
+                accuracy: methods::accuracy(
+                    &resolved,
+                    entry,
+                    &frame_context(&resolved, entry),
+                    rows.map(to_f64),
+                ),
+            })
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let (currency, relation) = (resolved.dataset.currency, resolved.dataset.neighbours);
+    Ok(PriceTable {
+        currency,
+        relation,
+        total: total(&resolved),
+        lines,
+        remaining,
+        rows,
+    })
+}
+
+fn claim(resolved: &Resolved, entry: &Entry) -> Price {
+    claim_price(
+        &entry.payment.claim,
+        resolved.dataset.neighbours,
+        resolved.dataset.currency,
+    )
+}
+
+/// The whole plan: releases on all rows add up, disjoint parts compose in parallel.
+pub fn total(resolved: &Resolved) -> Price {
+    let on = |part: Option<&str>| -> Vec<Price> {
+        resolved
+            .entries
+            .iter()
+            .filter(|e| e.part.as_ref().map(|p| p.names().1).as_deref() == part)
+            .map(|e| claim(resolved, e))
+            .collect()
+    };
+    let parts: Vec<Price> = ["train", "test"]
+        .into_iter()
+        .map(|p| sequential(&on(Some(p))))
+        .collect();
+    sequential(&[sequential(&on(None)), parallel(&parts)])
+}
+
+/// Builds every mechanism once with placeholder models, so that everything that can be refused is refused
+/// before anything is paid.
+fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Failure> {
+    for (at, entry) in resolved.entries.iter().enumerate() {
+        if let Some(twin) = resolved
+            .entries
+            .iter()
+            .take(at)
+            .find(|e| e.request == entry.request)
+        {
+            return Err(place(resolved, entry, Refusal::request(format!("asks for the same thing as release {}", twin.id))
+                .accepting("Remove it, or write repeat = 1 for a second, independent draw (which is paid)."))
+            .into());
+        }
+        let model = entry
+            .model
+            .as_ref()
+            .map(|m| placeholder(resolved, m))
+            .transpose()
+            .map_err(|e| place(resolved, entry, e))?;
+        let (program, mechanism) = build(resolved, entry, rows.map(to_f64), model.as_ref())?;
+        let context = context(resolved, &program);
+        let refuse = |what: String| place(resolved, entry, Refusal::request(what));
+        program
+            .bounds(&resolved.dataset.schema)
+            .map_err(|e| refuse(e.to_string()))?;
+        let price = mechanism
+            .event(&context)
+            .and_then(|e| e.price(context.currency))
+            .map_err(|e| refuse(e.to_string()))?;
+        let paid = claim(resolved, entry);
+        for relation in [Relation::AddRemove, Relation::ReplaceOne] {
+            if let (Some(asked), Some(paid)) = (price.under(relation), paid.under(relation))
+                && !asked.within(paid)
+            {
+                return Err(refuse(format!(
+                    "would cost {} under {relation}, more than the {} asked for",
+                    asked.describe(context.currency),
+                    paid.describe(context.currency)
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn placeholder(resolved: &Resolved, input: &Input) -> Result<Model, Refusal> {
+    match input {
+        Input::File(model) => Ok(model.clone()),
+        Input::Entry(at) => methods::blank_model(resolved, &resolved.entries[*at]),
+    }
+}
+
+fn place(resolved: &Resolved, entry: &Entry, refusal: Refusal) -> Refusal {
+    let mut refusal = refusal;
+    if refusal.file.is_none() {
+        refusal = refusal.in_file(&resolved.plan.file);
+    }
+    if let (None, Some(spec)) = (refusal.line, &entry.spec) {
+        refusal = refusal.at_line(spec.line);
+    }
+    if refusal.key.is_none() {
+        refusal = refusal.for_key(format!("release {}", entry.id));
+    }
+    refusal
+}
+
+fn frame(resolved: &Resolved, entry: &Entry) -> RowProgram {
+    RowProgram {
+        terms: Vec::new(),
+        filter: resolved.filter.clone(),
+        part: entry.part.clone(),
+    }
+}
+
+fn frame_context(resolved: &Resolved, entry: &Entry) -> Context {
+    context(resolved, &frame(resolved, entry))
+}
+
+/// The public facts of a row set, as the door will compute them.
+fn context(resolved: &Resolved, program: &RowProgram) -> Context {
+    let d = &resolved.dataset;
+    Context {
+        relation: d.neighbours,
+        currency: d.currency,
+        size: row_set_size(&d.schema, resolved.unit(), d.neighbours, d.rows, program),
+        rows_per_unit: resolved.unit().max_rows(),
+    }
+}
+
+fn build(
+    resolved: &Resolved,
+    entry: &Entry,
+    rows: Option<f64>,
+    model: Option<&Model>,
+) -> Result<(RowProgram, Box<dyn reticent_mechanisms::Mechanism>), Failure> {
+    let frame = frame(resolved, entry);
+    let context = context(resolved, &frame);
+    let rows = rows.map(|n| (n * entry.fraction).max(1.0));
+    let prepared = methods::prepare(resolved, entry, &context, rows, model)
+        .map_err(|e| place(resolved, entry, e))?;
+    Ok((
+        RowProgram {
+            terms: prepared.terms,
+            ..frame
+        },
+        prepared.mechanism,
+    ))
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a public row count, for planning only"
+)]
+fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
+/// Runs a plan: prices it, refuses or pays the whole of it, then makes the releases and writes
+/// `release.json` and `report.html`. `progress` is told what is being done.
+pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Ran, Failure> {
+    let resolved = Resolved::load(path)?;
+    validate(&resolved, resolved.public_rows())?;
+    let out = options.out.clone().unwrap_or_else(|| default_out(path));
+    writable(&out)?;
+    progress("opening the ledger");
+    let ledger = books::ledger(&resolved.dataset)?;
+    let before = ledger.status()?;
+    let wanted = resolved.wanted();
+    let mut known = Vec::new();
+    for w in &wanted {
+        known.push(ledger.lookup(&w.request)?);
+    }
+    let stored = known.iter().filter(|k| k.is_some()).count();
+    let (releases, after) = if stored == known.len() {
+        let releases = wanted
+            .iter()
+            .zip(&known)
+            .filter_map(|(w, k)| k.as_ref().map(|k| Release::read(&w.request, k)))
+            .collect::<Result<Vec<_>, _>>()?;
+        (releases, before.clone())
+    } else {
+        let files = books::files(&resolved.dataset)?;
+        progress("checking that the data are the registered ones");
+        books::check_fingerprint(&resolved.dataset, &ledger, &files)?;
+        let mut door = Private::new(
+            Box::new(files),
+            resolved.unit(),
+            resolved.dataset.rows,
+            ledger,
+        )?;
+        let analyst = options
+            .analyst
+            .clone()
+            .unwrap_or_else(operating_system_user);
+        progress("paying");
+        let slots = door.reserve(&analyst, &wanted)?;
+        let releases = fulfil(&resolved, &mut door, slots, progress)?;
+        let after = door.status()?;
+        (releases, after)
+    };
+    let release = crate::release::document(&resolved, &releases, after.sequence, &after.head);
+    let relation = resolved.dataset.neighbours;
+    let spent =
+        |s: &reticent_ledger::Status| s.spent.under(relation).cloned().unwrap_or_else(Cost::zero);
+    let spent = (spent(&before), spent(&after));
+    progress("writing the report");
+    let page = crate::release::report(&resolved, &release, &known, &spent, &after.cap);
+    write(&out, "release.json", &crate::release::text(&release))?;
+    write(&out, "report.html", &page)?;
+    Ok(Ran {
+        release,
+        out,
+        spent,
+        cap: after.cap,
+        currency: after.currency,
+        stored,
+    })
+}
+
+/// Makes the paid releases wave by wave; one fused scan per wave.
+fn fulfil(
+    resolved: &Resolved,
+    door: &mut Private,
+    slots: Vec<Slot>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Release>, Failure> {
+    let mut done: Vec<Option<Release>> = Vec::new();
+    let mut open = Vec::new();
+    for slot in slots {
+        match slot {
+            Slot::Stored(release) => {
+                done.push(Some(release));
+                open.push(None);
+            }
+            Slot::Paid(ticket) => {
+                done.push(None);
+                open.push(Some(ticket));
+            }
+        }
+    }
+    let waves = resolved.entries.iter().map(|e| e.wave).max().unwrap_or(0);
+    for wave in 0..=waves {
+        let rows = resolved
+            .public_rows()
+            .map(to_f64)
+            .or_else(|| released_size(resolved, &done));
+        let mut tasks = Vec::new();
+        let mut places = Vec::new();
+        for (at, entry) in resolved
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.wave == wave)
+        {
+            let Some(ticket) = open[at].take() else {
+                continue;
+            };
+            let model = match &entry.model {
+                None => None,
+                Some(Input::File(model)) => Some(model.clone()),
+                Some(Input::Entry(of)) => {
+                    let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
+                    Some(Model::read(value).map_err(|e| {
+                        Error::Release(format!("release {}: {e}", resolved.entries[*of].id))
+                    })?)
+                }
+            };
+            let (program, mechanism) = build(resolved, entry, rows, model.as_ref())?;
+            tasks.push(Task {
+                ticket,
+                program,
+                mechanism,
+            });
+            places.push(at);
+        }
+        if tasks.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = places
+            .iter()
+            .map(|&at| resolved.entries[at].id.as_str())
+            .collect();
+        progress(&format!("reading the data for {}", names.join(", ")));
+        for (at, release) in places.into_iter().zip(door.fulfil(tasks)?) {
+            done[at] = Some(release);
+        }
+    }
+    Ok(done.into_iter().flatten().collect())
+}
+
+/// The released number of rows, at least 1.
+fn released_size(resolved: &Resolved, done: &[Option<Release>]) -> Option<f64> {
+    let at = resolved.entries.iter().position(|e| e.spec.is_none())?;
+    let count = done.get(at)?.as_ref()?.body.value.get("count")?.as_f64()?;
+    Some(count.max(1.0))
+}
+
+/// The operating-system user: a name for the books, not a login.
+fn operating_system_user() -> String {
+    ["USER", "LOGNAME", "USERNAME"]
+        .into_iter()
+        .find_map(|key| std::env::var(key).ok().filter(|v| !v.is_empty()))
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn default_out(plan: &Path) -> PathBuf {
+    let stem = plan
+        .file_stem()
+        .map_or_else(|| "plan".into(), std::ffi::OsStr::to_os_string);
+    plan.parent()
+        .unwrap_or(Path::new(""))
+        .join("out")
+        .join(stem)
+}
+
+/// Creates the output folder and checks that it can be written to, before anything is paid.
+fn writable(out: &Path) -> Result<(), Failure> {
+    let fail = |what| {
+        move |source| Error::File {
+            path: out.to_owned(),
+            what,
+            source,
+        }
+    };
+    std::fs::create_dir_all(out).map_err(fail("the output folder cannot be made"))?;
+    let probe = out.join(".reticent-probe");
+    std::fs::write(&probe, b"").map_err(fail("the output folder cannot be written to"))?;
+    std::fs::remove_file(&probe).map_err(fail("the output folder cannot be written to"))?;
+    Ok(())
+}
+
+/// Writes a file completely or not at all.
+fn write(out: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let path = out.join(name);
+    let partial = out.join(format!(".{name}.partial"));
+    std::fs::write(&partial, text)
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .map_err(|source| Error::File { path, what: "the file cannot be written (the releases are safe in the ledger; run again to write them at no cost)", source }.into())
+}
+
+impl PriceTable {
+    /// For machines.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "relation": self.relation.to_string(),
+            "releases": self.lines.iter().map(|l| json!({
+                "id": l.id, "kind": l.kind, "part": l.part, "price": l.price.to_json(self.currency), "accuracy": l.accuracy,
+            })).collect::<Vec<_>>(),
+            "total": self.total.to_json(self.currency),
+            "remaining": self.remaining.as_ref().map(|c| c.to_json(self.currency)),
+            "rows": self.rows,
+        })
+    }
+}

@@ -1,0 +1,431 @@
+//! The SQLite file: creation, opening, migration, rows, and what its errors mean.
+//!
+//! Write-ahead log with full synchronisation: a commit that returned is on disk. Writers take the
+//! write lock when they begin, so everything read inside a write transaction stays true until it
+//! ends.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
+};
+
+use crate::RequestId;
+use crate::error::LedgerError;
+use crate::owner::random_name;
+use crate::sidecar::beside;
+
+/// The newest format this program writes.
+pub(crate) const FORMAT: i64 = 1;
+
+/// Marks the file as ours ("RtLd").
+const APPLICATION: i64 = 0x5274_4C64;
+
+/// How often a writer looks whether another one has finished: about 30 seconds in all. SQLite's own
+/// handler sleeps up to a tenth of a second between looks and can starve beside a busy writer.
+const LOOKS: i32 = 20_000;
+
+const TABLES: &str = "
+    CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, head BLOB NOT NULL) STRICT;
+    CREATE TABLE payloads (request BLOB PRIMARY KEY, payload BLOB NOT NULL) STRICT;
+";
+
+/// Format 0 did not record which process holds a reservation: none of its owners is alive.
+const CLAIMS: &str = "CREATE TABLE claims (request BLOB PRIMARY KEY, owner TEXT NOT NULL) STRICT;";
+
+/// An open database.
+pub(crate) struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// One row of the chain.
+pub(crate) struct Row {
+    pub(crate) sequence: u64,
+    pub(crate) body: String,
+    pub(crate) head: [u8; 32],
+}
+
+impl Store {
+    /// Makes a new ledger file with its first entry. It appears under its name complete, or not at
+    /// all.
+    pub(crate) fn create(path: &Path, body: &str, head: &[u8; 32]) -> Result<(), LedgerError> {
+        let name = random_name().map_err(|e| io_fault(path, e))?;
+        let draft = beside(path, &format!(".new-{name}"));
+        let made = write_draft(&draft, body, head)
+            .map_err(|e| fault(path, e))
+            .and_then(|()| publish_draft(&draft, path));
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            // What was published keeps its own name.
+            let _ = fs::remove_file(beside(&draft, suffix));
+        }
+        made
+    }
+
+    /// Opens an existing ledger file for writing, migrating an older format.
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+        match fs::metadata(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(LedgerError::Missing {
+                    path: path.to_owned(),
+                });
+            }
+            Err(e) => return Err(io_fault(path, e)),
+            Ok(found) if !found.is_file() => return Err(damaged(path, "it is not a file")),
+            Ok(_) => {}
+        }
+        let connection = Connection::open_with_flags(
+            path,
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )
+        .map_err(|e| fault(path, e))?;
+        let mut store = Self {
+            connection,
+            path: path.to_owned(),
+        };
+        store.prepare()?;
+        Ok(store)
+    }
+
+    /// The ledger's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Starts a write transaction: no other process writes until it ends.
+    pub(crate) fn write(&mut self) -> Result<Transaction<'_>, LedgerError> {
+        let path = &self.path;
+        self.connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|e| fault(path, e))
+    }
+
+    /// A consistent view for several reads.
+    pub(crate) fn read(&self) -> Result<Transaction<'_>, LedgerError> {
+        self.connection
+            .unchecked_transaction()
+            .map_err(|e| fault(&self.path, e))
+    }
+
+    /// SQLite's own check of the whole file.
+    pub(crate) fn integrity(&self) -> Result<(), LedgerError> {
+        let verdict: String = self
+            .connection
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+            .map_err(|e| fault(&self.path, e))?;
+        if verdict == "ok" {
+            Ok(())
+        } else {
+            Err(damaged(&self.path, verdict))
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn prepare(&mut self) -> Result<(), LedgerError> {
+        let path = self.path.clone();
+        let failed = |e| fault(&path, e);
+        self.connection
+            .busy_handler(Some(wait_for_lock))
+            .map_err(failed)?;
+        if self
+            .connection
+            .is_readonly(rusqlite::MAIN_DB)
+            .map_err(failed)?
+        {
+            return Err(LedgerError::ReadOnly { path });
+        }
+        let application: i64 = pragma(&self.connection, "application_id").map_err(failed)?;
+        if application != APPLICATION {
+            return Err(damaged(&path, "it is not a ledger, or was never finished"));
+        }
+        durable(&self.connection).map_err(failed)?;
+        let found: i64 = pragma(&self.connection, "user_version").map_err(failed)?;
+        match found {
+            FORMAT => Ok(()),
+            0 => self.migrate_from_0(),
+            _ => Err(LedgerError::Version {
+                path,
+                found,
+                supported: FORMAT,
+            }),
+        }
+    }
+
+    fn migrate_from_0(&mut self) -> Result<(), LedgerError> {
+        let path = self.path.clone();
+        let failed = |e| fault(&path, e);
+        let write = self.write()?;
+        // Another process may have migrated while this one waited for the lock.
+        if pragma(&write, "user_version").map_err(failed)? == 0 {
+            write.execute_batch(CLAIMS).map_err(failed)?;
+            write
+                .pragma_update(None, "user_version", FORMAT)
+                .map_err(failed)?;
+        }
+        write.commit().map_err(failed)
+    }
+}
+
+/// The row at a place in the chain.
+pub(crate) fn row(db: &Connection, sequence: u64) -> rusqlite::Result<Option<Row>> {
+    db.query_row(
+        "SELECT sequence, body, head FROM entries WHERE sequence = ?1",
+        [place(sequence)],
+        read_row,
+    )
+    .optional()
+}
+
+/// Hands every row after a place to `each`, in order.
+pub(crate) fn rows_after<E>(
+    db: &Connection,
+    sequence: u64,
+    mut each: impl FnMut(Row) -> Result<(), E>,
+) -> rusqlite::Result<Result<(), E>> {
+    let mut query = db.prepare_cached(
+        "SELECT sequence, body, head FROM entries WHERE sequence > ?1 ORDER BY sequence",
+    )?;
+    let mut rows = query.query([place(sequence)])?;
+    while let Some(row) = rows.next()? {
+        if let Err(stopped) = each(read_row(row)?) {
+            return Ok(Err(stopped));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Adds a row to the chain.
+pub(crate) fn append(
+    db: &Connection,
+    sequence: u64,
+    body: &str,
+    head: &[u8; 32],
+) -> rusqlite::Result<()> {
+    db.prepare_cached("INSERT INTO entries (sequence, body, head) VALUES (?1, ?2, ?3)")?
+        .execute((place(sequence), body, head))
+        .map(drop)
+}
+
+/// The stored value of a request.
+pub(crate) fn payload(db: &Connection, request: &RequestId) -> rusqlite::Result<Option<Vec<u8>>> {
+    db.query_row(
+        "SELECT payload FROM payloads WHERE request = ?1",
+        [request.as_bytes()],
+        |row| row.get(0),
+    )
+    .optional()
+}
+
+/// Stores the value of a request; a second one is a constraint violation.
+pub(crate) fn store_payload(
+    db: &Connection,
+    request: &RequestId,
+    payload: &[u8],
+) -> rusqlite::Result<()> {
+    db.execute(
+        "INSERT INTO payloads (request, payload) VALUES (?1, ?2)",
+        (request.as_bytes(), payload),
+    )
+    .map(drop)
+}
+
+/// Hands every stored value to `each`.
+pub(crate) fn payloads<E>(
+    db: &Connection,
+    mut each: impl FnMut(RequestId, &[u8]) -> Result<(), E>,
+) -> rusqlite::Result<Result<(), E>> {
+    let mut query = db.prepare("SELECT request, payload FROM payloads")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let payload = row.get_ref(1)?.as_blob()?;
+        if let Err(stopped) = each(RequestId::from_bytes(row.get(0)?), payload) {
+            return Ok(Err(stopped));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Who holds a reservation.
+pub(crate) fn owner(db: &Connection, request: &RequestId) -> rusqlite::Result<Option<String>> {
+    db.query_row(
+        "SELECT owner FROM claims WHERE request = ?1",
+        [request.as_bytes()],
+        |row| row.get(0),
+    )
+    .optional()
+}
+
+/// Gives a reservation to an owner.
+pub(crate) fn set_owner(db: &Connection, request: &RequestId, owner: &str) -> rusqlite::Result<()> {
+    db.execute(
+        "INSERT OR REPLACE INTO claims (request, owner) VALUES (?1, ?2)",
+        (request.as_bytes(), owner),
+    )
+    .map(drop)
+}
+
+/// Forgets who held a reservation that is now answered.
+pub(crate) fn clear_owner(db: &Connection, request: &RequestId) -> rusqlite::Result<()> {
+    db.execute(
+        "DELETE FROM claims WHERE request = ?1",
+        [request.as_bytes()],
+    )
+    .map(drop)
+}
+
+/// A database error as this crate's error.
+pub(crate) fn fault(path: &Path, error: rusqlite::Error) -> LedgerError {
+    use rusqlite::Error as Sql;
+    let path = path.to_owned();
+    let code = error.sqlite_error_code();
+    let no_space = error.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    match (code, &error) {
+        _ if no_space => LedgerError::DiskFull { path },
+        (Some(ErrorCode::DiskFull), _) => LedgerError::DiskFull { path },
+        (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
+            LedgerError::Busy { path }
+        }
+        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => {
+            LedgerError::ReadOnly { path }
+        }
+        (
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::Unknown,
+            ),
+            _,
+        )
+        | (
+            _,
+            Sql::InvalidColumnType(..)
+            | Sql::FromSqlConversionFailure(..)
+            | Sql::IntegralValueOutOfRange(..)
+            | Sql::QueryReturnedNoRows,
+        ) => LedgerError::Damaged {
+            path,
+            what: error.to_string(),
+        },
+        _ => LedgerError::Io {
+            path,
+            source: Box::new(error),
+        },
+    }
+}
+
+/// A file error as this crate's error.
+pub(crate) fn io_fault(path: &Path, error: io::Error) -> LedgerError {
+    let path = path.to_owned();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            LedgerError::DiskFull { path }
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            LedgerError::ReadOnly { path }
+        }
+        _ => LedgerError::Io {
+            path,
+            source: Box::new(error),
+        },
+    }
+}
+
+/// Damage found by our own checks.
+pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> LedgerError {
+    LedgerError::Damaged {
+        path: path.to_owned(),
+        what: what.into(),
+    }
+}
+
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        sequence: sequence_at(row)?,
+        body: row.get(1)?,
+        head: row.get(2)?,
+    })
+}
+
+/// A sequence number as SQLite counts; none is near the limit.
+fn place(sequence: u64) -> i64 {
+    i64::try_from(sequence).unwrap_or(i64::MAX)
+}
+
+fn sequence_at(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
+    let stored: i64 = row.get(0)?;
+    u64::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, stored))
+}
+
+fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
+    db.pragma_query_value(None, name, |row| row.get(0))
+}
+
+/// Sleeps half a millisecond to two; the mixture keeps two waiters from moving in step.
+fn wait_for_lock(looks: i32) -> bool {
+    std::thread::sleep(Duration::from_micros(
+        500 * u64::from(looks.unsigned_abs() % 4 + 1),
+    ));
+    looks < LOOKS
+}
+
+fn durable(db: &Connection) -> rusqlite::Result<()> {
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "fullfsync", "ON")?;
+    db.pragma_update(None, "trusted_schema", "OFF")?;
+    db.pragma_update(None, "cell_size_check", "ON")
+}
+
+fn write_draft(draft: &Path, body: &str, head: &[u8; 32]) -> rusqlite::Result<()> {
+    let mut db = Connection::open(draft)?;
+    durable(&db)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    let write = db.transaction()?;
+    write.execute_batch(TABLES)?;
+    write.execute_batch(CLAIMS)?;
+    write.pragma_update(None, "application_id", APPLICATION)?;
+    write.pragma_update(None, "user_version", FORMAT)?;
+    append(&write, 0, body, head)?;
+    write.commit()?;
+    db.close().map_err(|(_, e)| e)
+}
+
+/// Gives the finished draft its name, unless that name is taken.
+fn publish_draft(draft: &Path, path: &Path) -> Result<(), LedgerError> {
+    let exists = || LedgerError::Exists {
+        path: path.to_owned(),
+    };
+    let link = || -> io::Result<()> {
+        File::open(draft)?.sync_all()?;
+        fs::hard_link(draft, path)
+    };
+    match link() {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+        // Some file systems have no hard links.
+        Err(e)
+            if e.kind() == io::ErrorKind::Unsupported
+                || e.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            if path.exists() {
+                return Err(exists());
+            }
+            fs::rename(draft, path).map_err(|e| io_fault(path, e))?;
+        }
+        Err(e) => return Err(io_fault(path, e)),
+    }
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    // Not every system lets a folder be synchronised.
+    let _ = File::open(folder).and_then(|f| f.sync_all());
+    Ok(())
+}

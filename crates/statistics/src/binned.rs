@@ -1,0 +1,347 @@
+//! Binned residual plot: mean of outcome minus predicted probability in bins of the prediction.
+//!
+//! Thresholds by recursive medians (.2ε), counts by label (.7ε), sums of centred predictions (.1ε). The mean
+//! residual needs no purchase of its own: it is the share of positives minus the mean prediction.
+
+use std::ops::Range;
+
+use reticent_accounting::{AccountingError, Event, Rational, split};
+use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold};
+use reticent_mechanisms::primitives::{Counts, Medians, Sums};
+use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
+use serde_json::{Value, json};
+
+use crate::common::{
+    Facts, Prepared, StatisticsError, clipped, number, positive, real, size, whole, with_metadata,
+};
+use crate::roc::{GRID, groups};
+use crate::scale::{Score, unmixed};
+use crate::simple::flags;
+
+/// Predictions are summed on a grid of 2⁻⁴⁰.
+const FIXED: FixedPoint = FixedPoint { bits: 40 };
+
+/// How a binned residual plot is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// ε of the release.
+    pub epsilon: Rational,
+    /// Number of bins, rounded down to a power of two; by default from the public number of rows.
+    pub bins: Option<u32>,
+    /// Public, increasing edges on the probability scale; then nothing is spent on choosing them.
+    pub edges: Option<Vec<f64>>,
+    /// Public facts copied into the value (model).
+    pub metadata: Value,
+}
+
+impl Config {
+    /// The default rules.
+    pub fn new(epsilon: Rational) -> Self {
+        Self {
+            epsilon,
+            bins: None,
+            edges: None,
+            metadata: Value::Null,
+        }
+    }
+}
+
+/// Binned residuals of a predicted probability against a 0/1 outcome.
+pub fn prepare(
+    facts: &Facts<'_>,
+    score: &Score,
+    outcome: Expr,
+    config: Config,
+) -> Result<Prepared, StatisticsError> {
+    positive(&config.epsilon)?;
+    let mut unknown_size = false;
+    let (axis_term, cut, limits, depth) = if let Some(edges) = &config.edges {
+        let increasing = edges.iter().zip(edges.iter().skip(1)).all(|(a, b)| a < b);
+        let inside = edges.iter().all(|e| (0.0..=1.0).contains(e));
+        if edges.len() < 2 || edges.len() > 1 << 16 || !increasing || !inside {
+            return Err(StatisticsError::Parameter {
+                name: "edges",
+                value: format!("{} values", edges.len()),
+                fix: "give at least two increasing probabilities".to_owned(),
+            });
+        }
+        // Predictions outside the outer edges count in the outer bins, so those reach to 0 and 1.
+        let mut ends = edges.clone();
+        if let Some(first) = ends.first_mut() {
+            *first = 0.0;
+        }
+        if let Some(last) = ends.last_mut() {
+            *last = 1.0;
+        }
+        let limits = limits(&ends);
+        (score.probability(), Cut::Edges(edges.clone()), limits, None)
+    } else {
+        let depth = match config.bins {
+            Some(bins) if (2..=GRID / 2).contains(&bins) => bins.ilog2(),
+            Some(bins) => {
+                return Err(StatisticsError::Parameter {
+                    name: "bins",
+                    value: bins.to_string(),
+                    fix: format!("give 2 to {}", GRID / 2),
+                });
+            }
+            None => match (facts.rows, facts.signal(&config.epsilon)) {
+                (Some(rows), Some(signal)) => default_depth(rows, signal),
+                _ => {
+                    unknown_size = true;
+                    3
+                }
+            },
+        };
+        let ends: Vec<f64> = (0..=GRID)
+            .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
+            .collect();
+        let cut = Cut::Even {
+            lower: 0.0,
+            upper: 1.0,
+            cells: GRID,
+        };
+        (score.mixed(), cut, limits(&ends), Some(depth))
+    };
+    let terms = vec![axis_term, outcome, score.probability()];
+    facts.bounds(&terms)?;
+    let weights: [u64; 3] = if depth.is_some() {
+        [2, 7, 1]
+    } else {
+        [0, 7, 1]
+    };
+    let parts = split(&config.epsilon, &weights);
+    let part = |i: usize| parts.get(i).cloned().unwrap_or(Rational::ZERO);
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(Binned {
+            cut,
+            limits,
+            medians: depth.map(|depth| Medians {
+                name: "bins".to_owned(),
+                epsilon: part(0),
+                depth,
+            }),
+            counts: Counts {
+                name: "outcomes per bin".to_owned(),
+                epsilon: part(1),
+            },
+            sums: Sums {
+                name: "centred predictions per bin".to_owned(),
+                epsilon: part(2),
+                centred: true,
+            },
+            unknown_size,
+            metadata: config.metadata,
+        }),
+    })
+}
+
+/// `decisions.md` §5.3: s = clip(⌊log₂ min(√ñ, ñε/150)⌋, 3, 6).
+pub(crate) fn default_depth(rows: f64, signal: f64) -> u32 {
+    let bins = rows.max(1.0).sqrt().min(signal / 150.0).max(1.0);
+    clipped((bins.log2() + 1e-9).floor(), 3, 6)
+}
+
+/// Limits of the predictions of each cell, one grid step wider than its ends: the prediction and the cell
+/// are computed separately and may differ by rounding.
+fn limits(ends: &[f64]) -> Vec<(i64, i64)> {
+    ends.iter()
+        .zip(ends.iter().skip(1))
+        .map(|(low, high)| {
+            (
+                FIXED.index(*low).saturating_sub(SLACK),
+                FIXED.index(*high).saturating_add(SLACK),
+            )
+        })
+        .collect()
+}
+
+/// Grid steps (2⁻⁴⁰ each) by which rounding of the mixed scale may move a prediction past its cell.
+const SLACK: i64 = 1 << 10;
+
+struct Binned {
+    cut: Cut,
+    limits: Vec<(i64, i64)>,
+    medians: Option<Medians>,
+    counts: Counts,
+    sums: Sums,
+    unknown_size: bool,
+    metadata: Value,
+}
+
+struct Bin {
+    low: f64,
+    high: f64,
+    count: f64,
+    mean_fitted: f64,
+    mean_residual: f64,
+    two_se: f64,
+}
+
+impl Mechanism for Binned {
+    fn kind(&self) -> &'static str {
+        "binned_residuals"
+    }
+    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
+        let mut steps = Vec::new();
+        steps.extend(self.medians.as_ref().map(|m| m.event(context)));
+        steps.push(self.counts.event(context));
+        steps.push(self.sums.event(context));
+        Ok(Event::Sequence(steps))
+    }
+    fn first_pass(&self) -> Vec<Fold> {
+        let axis = |term: usize, cut: Cut| Axis { term, cut };
+        vec![
+            Fold::Grid {
+                axes: vec![axis(0, self.cut.clone()), axis(1, Cut::Whole(2))],
+                sum: None,
+            },
+            // Without the label axis: one sum, and one noise, per bin.
+            Fold::Grid {
+                axes: vec![axis(0, self.cut.clone())],
+                sum: Some(CellSum {
+                    term: 2,
+                    fixed: FIXED,
+                    limits: self.limits.clone(),
+                }),
+            },
+        ]
+    }
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
+        let cells = self.cut.cells();
+        let (groups, ends): (Vec<Range<usize>>, Vec<(f64, f64)>) = match &self.medians {
+            Some(step) => {
+                let groups = groups(&desk.medians(FoldId(0), step)?, cells);
+                let p = |cell: usize| unmixed(size(cell) / f64::from(GRID));
+                let ends = groups.iter().map(|g| (p(g.start), p(g.end))).collect();
+                (groups, ends)
+            }
+            None => {
+                let edges = match &self.cut {
+                    Cut::Edges(edges) => edges.as_slice(),
+                    _ => &[],
+                };
+                let ends = edges
+                    .iter()
+                    .zip(edges.iter().skip(1))
+                    .map(|(a, b)| (*a, *b))
+                    .collect();
+                ((0..cells).map(|i| i..i + 1).collect(), ends)
+            }
+        };
+        let counts = desk.counts(FoldId(0), Some(&groups), &self.counts)?;
+        let (sums, centres) = desk.sums(FoldId(1), Some(&groups), &self.sums)?;
+        let count_noise = self.counts.lattice(desk.context())?;
+        let mut bins = Vec::with_capacity(groups.len());
+        for (g, group) in groups.iter().enumerate() {
+            let low = self.limits.get(group.start).map_or(0, |l| l.0);
+            let high = self
+                .limits
+                .get(group.end.saturating_sub(1))
+                .map_or(0, |l| l.1);
+            let sum_noise = self.sums.lattice(low, high, desk.context())?.std_dev() * FIXED.step();
+            let (low, high) = ends.get(g).copied().unwrap_or((0.0, 1.0));
+            bins.push((
+                bin(
+                    (low, high),
+                    (
+                        real(counts.get(2 * g).copied().unwrap_or(0)),
+                        real(counts.get(2 * g + 1).copied().unwrap_or(0)),
+                    ),
+                    FIXED.value(i128::from(centres.get(g).copied().unwrap_or(0))),
+                    FIXED.value(sums.get(g).copied().unwrap_or(0)),
+                    (count_noise.std_dev(), sum_noise),
+                ),
+                counts.get(2 * g).copied().unwrap_or(0),
+                counts.get(2 * g + 1).copied().unwrap_or(0),
+            ));
+        }
+        let error = count_noise.quantile_95();
+        let slope = weighted_slope(bins.iter().map(|b| &b.0));
+        let thin = bins.iter().any(|b| b.0.count < 2.0 * error);
+        let value = json!({
+            "x": "fitted probability",
+            "bins": bins.iter().map(|(b, negatives, positives)| json!({
+                "low": number(b.low),
+                "high": number(b.high),
+                "count": whole(negatives.saturating_add(*positives)),
+                "positives": whole(*positives),
+                "mean_fitted": number(b.mean_fitted),
+                "mean_residual": number(b.mean_residual),
+                "two_se": number(b.two_se),
+            })).collect::<Vec<_>>(),
+            "weighted_slope": slope.map_or(Value::Null, number),
+            "error_95": number(error),
+        });
+        Ok(Answer {
+            value: with_metadata(value, &self.metadata),
+            error_95: Some(error),
+            flags: flags(&[(self.unknown_size, "size_unknown"), (thin, "thin_bins")]),
+        })
+    }
+}
+
+/// Means of one bin [low, high) from noisy counts, the centre c and the noisy sum T of (p − c).
+///
+/// The outcome's variance is the larger of the observed one and the model's (a bin of equal outcomes would
+/// otherwise claim certainty). Noise: with m = m₀ + m₁ the mean residual is (m₁ − c·m − T)/m, so m₁ moves it
+/// by (1 − c − r)/m, m₀ by −(c + r)/m and T by −1/m.
+fn bin(
+    (low, high): (f64, f64),
+    (negatives, positives): (f64, f64),
+    centre: f64,
+    sum: f64,
+    (count_sd, sum_sd): (f64, f64),
+) -> Bin {
+    let count = (negatives + positives).max(1.0);
+    let mean_fitted = (centre + sum / count).clamp(low, high);
+    let mean_residual = ((positives - centre * count - sum) / count).clamp(-high, 1.0 - low);
+    let observed = (mean_fitted + mean_residual).clamp(0.0, 1.0);
+    let variance = (observed * (1.0 - observed)).max(mean_fitted * (1.0 - mean_fitted)) / count;
+    let noise = ((1.0 - centre - mean_residual) * count_sd).powi(2)
+        + ((centre + mean_residual) * count_sd).powi(2)
+        + sum_sd * sum_sd;
+    Bin {
+        low,
+        high,
+        count,
+        mean_fitted,
+        mean_residual,
+        two_se: 2.0 * (variance + noise / (count * count)).sqrt(),
+    }
+}
+
+/// Slope of mean residual on mean prediction, bins weighted by their released counts.
+fn weighted_slope<'a>(bins: impl Iterator<Item = &'a Bin> + Clone) -> Option<f64> {
+    let total: f64 = bins.clone().map(|b| b.count).sum();
+    let mean = |pick: fn(&Bin) -> f64| -> f64 {
+        bins.clone().map(|b| b.count * pick(b)).sum::<f64>() / total
+    };
+    let (x, y) = (mean(|b| b.mean_fitted), mean(|b| b.mean_residual));
+    let (mut xx, mut xy) = (0.0, 0.0);
+    for b in bins {
+        xx += b.count * (b.mean_fitted - x).powi(2);
+        xy += b.count * (b.mean_fitted - x) * (b.mean_residual - y);
+    }
+    (xx > 1e-12 * total).then(|| xy / xx)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_follow_the_rule() {
+        for (rows, epsilon, depth) in [
+            (1000.0, 1.0, 3),
+            (2500.0, 1.0, 4),
+            (5000.0, 1.0, 5),
+            (10_000.0, 1.0, 6),
+            (1e9, 1.0, 6),
+        ] {
+            assert_eq!(default_depth(rows, rows * epsilon), depth, "{rows}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Both ends of an expression's range, each by one private range finder.
+//!
+//! Distances are measured from an anchor: 0 if the public bounds contain it (so that residuals are framed
+//! around 0), else from the public ends. The result never leaves the public bounds.
+
+use reticent_accounting::Rational;
+use reticent_mechanisms::fold::{Axis, Cut, Fold};
+use reticent_mechanisms::primitives::Range;
+use reticent_mechanisms::program::{Expr, Interval};
+use reticent_mechanisms::{Desk, DeskError, FoldId};
+
+use crate::common::{Facts, StatisticsError};
+
+/// Ratio of neighbouring candidates.
+const GROWTH: f64 = 1.1;
+/// Smallest candidate above 0, as a share of the largest possible distance.
+const FINEST: f64 = 1e-6;
+
+/// The two range calls of one expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    bounds: Interval,
+    /// Anchors from which the upper and the lower end are sought.
+    anchors: (f64, f64),
+    /// Candidates for the two distances.
+    candidates: (Vec<f64>, Vec<f64>),
+    /// Terms that hold the two distances.
+    terms: (usize, usize),
+    /// The two purchases, upper end first.
+    pub(crate) steps: (Range, Range),
+}
+
+impl Ends {
+    /// Appends the two distance terms of `expr` to the program.
+    pub(crate) fn new(
+        facts: &Facts<'_>,
+        expr: &Expr,
+        name: &str,
+        coverage: (u32, u32),
+        epsilons: (Rational, Rational),
+        terms: &mut Vec<Expr>,
+    ) -> Result<Self, StatisticsError> {
+        let bounds = facts.interval(expr)?;
+        let anchors = if bounds.lower < 0.0 && bounds.upper > 0.0 {
+            (0.0, 0.0)
+        } else {
+            (bounds.lower, bounds.upper)
+        };
+        let first = terms.len();
+        terms.push(expr.clone().sub(Expr::Constant(anchors.0)));
+        terms.push(Expr::Constant(anchors.1).sub(expr.clone()));
+        Ok(Self {
+            bounds,
+            anchors,
+            candidates: (
+                candidates(bounds.upper - anchors.0),
+                candidates(anchors.1 - bounds.lower),
+            ),
+            terms: (first, first + 1),
+            steps: (
+                Range {
+                    name: format!("upper end of {name}"),
+                    epsilon: epsilons.0,
+                    coverage,
+                },
+                Range {
+                    name: format!("lower end of {name}"),
+                    epsilon: epsilons.1,
+                    coverage,
+                },
+            ),
+        })
+    }
+
+    /// The two folds the calls read.
+    pub(crate) fn folds(&self) -> [Fold; 2] {
+        let fold = |term: usize, edges: &[f64]| Fold::Grid {
+            axes: vec![Axis {
+                term,
+                cut: Cut::UpTo(edges.to_vec()),
+            }],
+            sum: None,
+        };
+        [
+            fold(self.terms.0, &self.candidates.0),
+            fold(self.terms.1, &self.candidates.1),
+        ]
+    }
+
+    /// Buys both ends; `first` is the fold of the upper one.
+    pub(crate) fn buy(&self, desk: &mut Desk<'_>, first: FoldId) -> Result<Interval, DeskError> {
+        let up = desk.range(first, &self.steps.0)?;
+        let down = desk.range(FoldId(first.0 + 1), &self.steps.1)?;
+        let pick = |edges: &[f64], k: usize| edges.get(k).or(edges.last()).copied().unwrap_or(0.0);
+        let upper = (self.anchors.0 + pick(&self.candidates.0, up))
+            .clamp(self.bounds.lower, self.bounds.upper);
+        let lower = (self.anchors.1 - pick(&self.candidates.1, down))
+            .clamp(self.bounds.lower, self.bounds.upper);
+        // Anchored at the public ends the two searches may cross when noise wins.
+        Ok(Interval {
+            lower: lower.min(upper),
+            upper: upper.max(lower),
+        })
+    }
+}
+
+/// 0, then μ·1.1^k up to `far`.
+fn candidates(far: f64) -> Vec<f64> {
+    let mut edges = vec![0.0];
+    let mut next = far * FINEST;
+    while next > 0.0 && next < far && edges.len() < 400 {
+        edges.push(next);
+        next *= GROWTH;
+    }
+    if far > 0.0 {
+        edges.push(far);
+    }
+    edges
+}

@@ -1,0 +1,256 @@
+//! Quantiles and bounds.
+
+use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, share, split};
+use reticent_mechanisms::fold::{Axis, Cut, Fold};
+use reticent_mechanisms::primitives::Quantile;
+use reticent_mechanisms::program::{Expr, Interval};
+use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
+use serde_json::json;
+
+use crate::common::{Facts, Prepared, StatisticsError, is_whole, number, numbers, positive, size};
+use crate::ends::Ends;
+
+/// Levels are fractions with this denominator at most.
+const LEVEL_DENOMINATOR: u32 = 1_000_000;
+/// Bounds of the number of cells of a quantile grid.
+const MAX_GRID: u32 = 1 << 20;
+
+/// Quantiles of an expression by the exponential mechanism on an even grid of its public bounds; ε is
+/// divided evenly among the levels. Whole-valued expressions get one cell per number where that is no more
+/// cells than asked for (or 4096).
+pub fn quantiles(
+    facts: &Facts<'_>,
+    of: Expr,
+    name: &str,
+    levels: &[f64],
+    cells: u32,
+    epsilon: &Rational,
+) -> Result<Prepared, StatisticsError> {
+    positive(epsilon)?;
+    if levels.is_empty() || levels.len() > 1000 {
+        return Err(StatisticsError::Parameter {
+            name: "levels",
+            value: format!("{} levels", levels.len()),
+            fix: "give 1 to 1000 levels between 0 and 1".to_owned(),
+        });
+    }
+    if cells == 0 || cells > MAX_GRID {
+        return Err(StatisticsError::Parameter {
+            name: "cells",
+            value: cells.to_string(),
+            fix: format!("give 1 to {MAX_GRID}"),
+        });
+    }
+    let bounds = facts.interval(&of)?;
+    let span = bounds.upper - bounds.lower;
+    let (grid, cells) = if is_whole(&of, facts.schema) && span < f64::from(cells.max(4096)) {
+        (
+            Interval {
+                lower: bounds.lower - 0.5,
+                upper: bounds.upper + 0.5,
+            },
+            crate::common::clipped(span + 1.0, 1, MAX_GRID),
+        )
+    } else {
+        (bounds, cells)
+    };
+    let mut sorted = levels.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let parts = split(epsilon, &vec![1; sorted.len()]);
+    let steps = sorted
+        .iter()
+        .zip(parts)
+        .map(|(q, epsilon)| {
+            Ok(Quantile {
+                name: format!("quantile {q}"),
+                epsilon,
+                level: level(*q)?,
+            })
+        })
+        .collect::<Result<Vec<_>, StatisticsError>>()?;
+    Ok(Prepared {
+        terms: vec![of],
+        mechanism: Box::new(Quantiles {
+            name: name.to_owned(),
+            levels: sorted,
+            steps,
+            grid,
+            bounds,
+            cells,
+        }),
+    })
+}
+
+/// An interval that holds about the share `coverage` of the values at each end, by two range finders of
+/// ε/2 each. It never leaves the public bounds.
+pub fn bounds(
+    facts: &Facts<'_>,
+    of: Expr,
+    name: &str,
+    coverage: f64,
+    epsilon: &Rational,
+) -> Result<Prepared, StatisticsError> {
+    positive(epsilon)?;
+    if !(0.5..1.0).contains(&coverage) {
+        return Err(StatisticsError::Parameter {
+            name: "coverage",
+            value: coverage.to_string(),
+            fix: "give a share of at least 0.5 and below 1, such as 0.985".to_owned(),
+        });
+    }
+    let theta = coverage_fraction(coverage);
+    let mut terms = Vec::new();
+    let halves = share(epsilon, 1, 2);
+    let too_few = facts
+        .signal(epsilon)
+        .is_some_and(|s| (1.0 - coverage) * s / 2.0 < 4.0);
+    let ends = Ends::new(facts, &of, name, theta, halves, &mut terms)?;
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(Bounds {
+            name: name.to_owned(),
+            coverage: f64::from(theta.0) / f64::from(theta.1),
+            ends,
+            too_few,
+        }),
+    })
+}
+
+/// θ rounded down to a multiple of 1/1000, within [½, 999/1000].
+fn coverage_fraction(coverage: f64) -> (u32, u32) {
+    (
+        crate::common::clipped((coverage * 1000.0 + 1e-6).floor(), 500, 999),
+        1000,
+    )
+}
+
+fn level(q: f64) -> Result<(u32, u32), StatisticsError> {
+    let numerator = (q * f64::from(LEVEL_DENOMINATOR)).round();
+    if !(numerator >= 1.0 && numerator < f64::from(LEVEL_DENOMINATOR)) {
+        return Err(StatisticsError::Parameter {
+            name: "levels",
+            value: q.to_string(),
+            fix: "levels lie strictly between 0 and 1; for the ends use kind \"bounds\"".to_owned(),
+        });
+    }
+    let numerator = crate::common::clipped(numerator, 1, LEVEL_DENOMINATOR - 1);
+    let divisor = gcd(numerator, LEVEL_DENOMINATOR);
+    Ok((numerator / divisor, LEVEL_DENOMINATOR / divisor))
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a.max(1) } else { gcd(b, a % b) }
+}
+
+struct Quantiles {
+    name: String,
+    levels: Vec<f64>,
+    steps: Vec<Quantile>,
+    grid: Interval,
+    bounds: Interval,
+    cells: u32,
+}
+
+impl Quantiles {
+    /// Rank error that all levels keep with probability .95: a union bound over cells and levels on the
+    /// exponential mechanism's tail.
+    fn rank_error(&self, context: &Context) -> f64 {
+        let unions = f64::from(self.cells) * size(self.steps.len()) / 0.05;
+        self.steps
+            .iter()
+            .map(|step| {
+                let q = f64::from(step.level.0) / f64::from(step.level.1.max(1));
+                let heavier = q.max(1.0 - q);
+                let e = rational_to_f64(&context.per_record(&step.epsilon));
+                let exponent = match context.relation {
+                    reticent_accounting::Relation::AddRemove => e,
+                    reticent_accounting::Relation::ReplaceOne => e * heavier,
+                };
+                2.0 * heavier * unions.ln() / exponent
+            })
+            .fold(0.0, f64::max)
+    }
+}
+
+impl Mechanism for Quantiles {
+    fn kind(&self) -> &'static str {
+        "quantiles"
+    }
+    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
+        Ok(Event::Sequence(
+            self.steps.iter().map(|s| s.event(context)).collect(),
+        ))
+    }
+    fn first_pass(&self) -> Vec<Fold> {
+        vec![Fold::Grid {
+            axes: vec![Axis {
+                term: 0,
+                cut: Cut::Atoms {
+                    lower: self.grid.lower,
+                    upper: self.grid.upper,
+                    cells: self.cells,
+                },
+            }],
+            sum: None,
+        }]
+    }
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
+        let step = (self.grid.upper - self.grid.lower) / f64::from(self.cells.max(1));
+        let mut values = Vec::with_capacity(self.steps.len());
+        for purchase in &self.steps {
+            let cell = desk.quantile(FoldId(0), purchase)?;
+            let middle = self.grid.lower + (size(cell) + 0.5) * step;
+            values.push(middle.clamp(self.bounds.lower, self.bounds.upper));
+        }
+        let crossed = values.windows(2).any(|w| w.first() > w.last());
+        // Quantiles of one column increase with the level: sorting is post-processing.
+        values.sort_by(f64::total_cmp);
+        let error = self.rank_error(desk.context());
+        Ok(Answer {
+            value: json!({
+                "column": self.name,
+                "levels": numbers(&self.levels),
+                "values": numbers(&values),
+                "step": number(step),
+                "rank_error_95": number(error),
+            }),
+            error_95: None,
+            flags: super::totals::flags(&[(crossed, "sorted")]),
+        })
+    }
+}
+
+struct Bounds {
+    name: String,
+    coverage: f64,
+    ends: Ends,
+    too_few: bool,
+}
+
+impl Mechanism for Bounds {
+    fn kind(&self) -> &'static str {
+        "bounds"
+    }
+    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
+        Ok(Event::Sequence(vec![
+            self.ends.steps.0.event(context),
+            self.ends.steps.1.event(context),
+        ]))
+    }
+    fn first_pass(&self) -> Vec<Fold> {
+        self.ends.folds().to_vec()
+    }
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
+        let found = self.ends.buy(desk, FoldId(0))?;
+        Ok(Answer {
+            value: json!({
+                "column": self.name,
+                "coverage": number(self.coverage),
+                "lower": number(found.lower),
+                "upper": number(found.upper),
+            }),
+            error_95: None,
+            flags: super::totals::flags(&[(self.too_few, "too_few_rows")]),
+        })
+    }
+}
