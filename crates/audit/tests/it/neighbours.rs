@@ -414,7 +414,11 @@ fn sparse_vector_enumerated() {
 /// Rows x₁, x₂ and a response on the cube's corners, faces and centre, shortened to a squared norm of Q.
 pub(crate) fn moments(payment: Payment, squared_norm: f64) -> Audit {
     let schema = Schema {
-        columns: vec![real("x", -0.5, 0.5), real("w", -0.5, 0.5), real("y", -0.5, 0.5)],
+        columns: vec![
+            real("x", -0.5, 0.5),
+            real("w", -0.5, 0.5),
+            real("y", -0.5, 0.5),
+        ],
     };
     let values = [-0.5, 0.0, 0.3, 0.5];
     let mut rows = Vec::new();
@@ -479,15 +483,24 @@ fn second_moments_matrix() {
             .strategy(calibrated);
             for (i, relation) in RELATIONS.into_iter().enumerate() {
                 let loss = strategy.loss(relation);
-                assert!(loss <= price[i] && loss > 0.2 * price[i], "{relation}: {loss} of {price:?}");
+                assert!(
+                    loss <= price[i] && loss > 0.2 * price[i],
+                    "{relation}: {loss} of {price:?}"
+                );
                 let spent = zcdp.deviations(relation).powi(2) / 2.0;
                 let paid = rhos.under(relation).unwrap().amount.to_f64().value();
-                assert!(spent <= paid && spent > 0.2 * paid, "{relation}: {spent} of {paid}");
+                assert!(
+                    spent <= paid && spent > 0.2 * paid,
+                    "{relation}: {spent} of {paid}"
+                );
                 if relation == calibrated || relation == Relation::AddRemove {
                     let distance = analytic.deviations(relation);
                     let lost = reticent_audit::density::gaussian_delta(1.0, epsilon, distance);
                     assert!(lost <= delta, "{relation}: {lost} of {delta}");
-                    if relation == calibrated && relation == Relation::AddRemove && squared_norm < 0.5 {
+                    if relation == calibrated
+                        && relation == Relation::AddRemove
+                        && squared_norm < 0.5
+                    {
                         // a canary: five percent less noise shows
                         let cut = distance / 0.95;
                         assert!(reticent_audit::density::gaussian_delta(1.0, epsilon, cut) > delta);
