@@ -106,7 +106,15 @@ fn prices_no_mechanism_has_are_refused() {
         ledger.reserve("ann", &[wrong_currency]).unwrap_err().kind(),
         Kind::Refused
     );
+    // A number too long to be read back would lock everyone out.
+    let long = format!("1/{}", "7".repeat(4_900));
+    let mut longer = want(1, &long);
+    let squared = longer.price.add_remove.unwrap().amount;
+    longer.price.add_remove = Some(Cost::pure(&squared * &squared));
+    let error = ledger.reserve("ann", &[longer]).unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused, "{error}");
     assert_eq!(ledger.status().unwrap().entries, 1);
+    Ledger::open(path(&folder)).unwrap();
 }
 
 /// lessons §2.6: Ann may spend 0.5, everyone else 0.2; the data set 0.6 in all. Two colluding analysts do not
