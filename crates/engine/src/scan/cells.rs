@@ -281,6 +281,11 @@ fn whole_of(x: f64) -> Option<i64> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "test values are small or meant to round"
+)]
 mod tests {
     use std::sync::Arc;
 

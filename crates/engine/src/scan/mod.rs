@@ -204,6 +204,10 @@ fn failed(context: &str, source: std::io::Error) -> SourceError {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "test values are small or meant to round"
+)]
 pub(crate) mod tests {
     use std::io::Write;
     use std::path::Path;
