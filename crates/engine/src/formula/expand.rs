@@ -71,7 +71,10 @@ impl State<'_> {
         FormulaError::at(self.text, node.start, node.end, message)
     }
 
-    #[allow(clippy::float_cmp, reason = "literals are compared with 0 and 1 exactly")]
+    #[allow(
+        clippy::float_cmp,
+        reason = "literals are compared with 0 and 1 exactly"
+    )]
     fn encode(&mut self, node: &Node) -> Result<Vec<Term>, FormulaError> {
         match &node.kind {
             Kind::Number(x) if *x == 1.0 => {

@@ -111,7 +111,13 @@ pub fn compile_within(
     positive: Option<&str>,
     want: Family,
 ) -> Result<Design, FormulaError> {
-    design::compile(formula, schema, &design::Bounds::Within(filter), positive, want)
+    design::compile(
+        formula,
+        schema,
+        &design::Bounds::Within(filter),
+        positive,
+        want,
+    )
 }
 
 /// Reads a numeric expression such as `log1p(hours)`; a condition counts as 1 and 0.

@@ -44,7 +44,7 @@ fn schema() -> Schema {
             ),
             text("f", &["a", "b", "c"]),
             text("g", &["u", "v"]),
-            text("flag", &["FALSE", "TRUE"]),
+            text("flag", &["false", "true"]),
             column("person", Kind::Id),
             integer("kids", 0, 2),
             column(
@@ -95,7 +95,13 @@ fn column_names_are_those_of_r() {
         (
             "y ~ f:g",
             &[
-                "(Intercept)", "fa:gu", "fb:gu", "fc:gu", "fa:gv", "fb:gv", "fc:gv",
+                "(Intercept)",
+                "fa:gu",
+                "fb:gu",
+                "fc:gu",
+                "fa:gv",
+                "fb:gv",
+                "fc:gv",
             ],
         ),
         (
@@ -182,7 +188,14 @@ fn column_names_are_those_of_r() {
         (
             "log(z) ~ . - `my col`",
             &[
-                "(Intercept)", "y", "x", "fb", "fc", "gv", "flagTRUE", "kids",
+                "(Intercept)",
+                "y",
+                "x",
+                "fb",
+                "fc",
+                "gv",
+                "flagTRUE",
+                "kids",
             ],
         ),
     ];
@@ -240,7 +253,10 @@ fn the_canonical_form_does_not_depend_on_spelling() {
     let a = canonical("y~x+C( f )+I( x ^2 )+ log( z )").unwrap();
     assert_eq!(a, "y ~ x + C(f) + I(x^2) + log(z)");
     assert_eq!(canonical(&a).unwrap(), a);
-    assert_eq!(canonical("x>0 and not(f=='a')").unwrap(), "x > 0 & !(f == \"a\")");
+    assert_eq!(
+        canonical("x>0 and not(f=='a')").unwrap(),
+        "x > 0 & !(f == \"a\")"
+    );
     assert_eq!(canonical("x && y || z").unwrap(), "x & y | z");
 }
 
@@ -283,7 +299,7 @@ fn outcomes_of_logistic_models() {
     assert_eq!(binary("g ~ x", Some("u")).2, level(4, 0));
     assert_eq!(binary("f ~ x", Some("c")).2, level(3, 2));
     assert_eq!(binary("factor(f) ~ x", Some("c")).3, Some(3));
-    assert_eq!(binary("flag ~ x", Some("true")).0, 1);
+    assert_eq!(binary("flag ~ x", Some("TRUE")).0, 1);
     let above = Expr::Compare(
         Comparison::Greater,
         Box::new(Expr::Column(0)),
@@ -298,7 +314,10 @@ fn outcomes_of_logistic_models() {
     let zero_one = Schema {
         columns: vec![integer("d", 0, 1), integer("x", 0, 9)],
     };
-    match compile("d ~ x", &zero_one, None, Family::Logistic).unwrap().response {
+    match compile("d ~ x", &zero_one, None, Family::Logistic)
+        .unwrap()
+        .response
+    {
         Response::Binary {
             expr,
             positive,
@@ -313,7 +332,10 @@ fn outcomes_of_logistic_models() {
     let refused = fit("f ~ x", None).unwrap_err();
     assert!(refused.to_string().contains("3 levels"), "{refused}");
     let refused = fit("f ~ x", Some("d")).unwrap_err();
-    assert!(refused.to_string().contains("\"d\" is not a value"), "{refused}");
+    assert!(
+        refused.to_string().contains("\"d\" is not a value"),
+        "{refused}"
+    );
     assert!(fit("z ~ x", None).is_err());
     assert!(fit("kids ~ x", None).is_err());
     assert_eq!(binary("kids ~ x", Some("2")).0, 2);
@@ -361,15 +383,44 @@ fn errors_mark_the_place_and_name_the_fix() {
         assert_eq!(error(formula).to_string(), message, "{formula}");
     }
     for formula in [
-        "y ~ y + x", "y ~ 2", "y ~ x*1", "y ~ x/10", "y ~ 'x'", "y ~ offset(x)", "y ~ 0", "~ x",
-        "y ~ x %in% z", "y ~ x = z", "y ~ 2nd", "y ~ x ~ z", "y ~ log(x, 2)", "y ~ I(x^0.5)",
-        "y ~ I(x:z)", "y ~ \u{201c}x\u{201d}", "y ~ x <- 3", "y ~ 1 < x < 3", ". ~ x", "y ~",
-        "y ~ +", "", "y ~ I(f > 'a')", "y ~ C(z)", "y ~ C(f, sum)", "y ~ c(x)", "y ~ x + ",
+        "y ~ y + x",
+        "y ~ 2",
+        "y ~ x*1",
+        "y ~ x/10",
+        "y ~ 'x'",
+        "y ~ offset(x)",
+        "y ~ 0",
+        "~ x",
+        "y ~ x %in% z",
+        "y ~ x = z",
+        "y ~ 2nd",
+        "y ~ x ~ z",
+        "y ~ log(x, 2)",
+        "y ~ I(x^0.5)",
+        "y ~ I(x:z)",
+        "y ~ \u{201c}x\u{201d}",
+        "y ~ x <- 3",
+        "y ~ 1 < x < 3",
+        ". ~ x",
+        "y ~",
+        "y ~ +",
+        "",
+        "y ~ I(f > 'a')",
+        "y ~ C(z)",
+        "y ~ C(f, sum)",
+        "y ~ c(x)",
+        "y ~ x + ",
     ] {
         let e = error(formula);
-        assert!(!e.message.is_empty() && e.to_string().contains('^'), "{formula}");
+        assert!(
+            !e.message.is_empty() && e.to_string().contains('^'),
+            "{formula}"
+        );
         let internal = ["Expr", "Node", "Kind::", "Token", "unwrap", "{", "Some("];
-        assert!(internal.iter().all(|w| !e.to_string().contains(w)), "{formula}: {e}");
+        assert!(
+            internal.iter().all(|w| !e.to_string().contains(w)),
+            "{formula}: {e}"
+        );
     }
 }
 
@@ -404,8 +455,24 @@ fn conditions() {
             ))
         )
     );
-    assert_eq!(read("flag == TRUE"), Expr::Level { column: 5, level: 1 });
-    for bad in ["x", "f", "f > 'a'", "f == 'zz'", "x = 3", "log(x) > 1", "1/x > 2", "x ~ y", "f %in% c()"] {
+    assert_eq!(
+        read("flag == TRUE"),
+        Expr::Level {
+            column: 5,
+            level: 1
+        }
+    );
+    for bad in [
+        "x",
+        "f",
+        "f > 'a'",
+        "f == 'zz'",
+        "x = 3",
+        "log(x) > 1",
+        "1/x > 2",
+        "x ~ y",
+        "f %in% c()",
+    ] {
         assert!(condition(bad, &s).is_err(), "{bad}");
     }
     let e = condition("f == 'A'", &s).unwrap_err().to_string();
@@ -418,7 +485,10 @@ fn bounds_are_checked_under_the_filter() {
     let positive = condition("x > 0", &s).unwrap();
     let fit = |filter| compile_within("y ~ log(x)", &s, filter, None, Family::Linear);
     let refused = fit(None).unwrap_err().to_string();
-    assert!(refused.contains("log needs an argument above 0"), "{refused}");
+    assert!(
+        refused.contains("log needs an argument above 0"),
+        "{refused}"
+    );
     assert!(refused.contains("      ^^^^^^"), "{refused}");
     assert!(fit(Some(&positive)).is_ok());
     assert!(expression_within("1/z", &s, None).is_ok());
@@ -432,19 +502,42 @@ fn large_and_deep_formulas_are_refused_not_run() {
     let deep = format!("y ~ {}x{}", "(".repeat(50_000), ")".repeat(50_000));
     assert!(error(&deep).message.contains("nested"));
     for chain in ["*x", ":x", "^2", "/x", " & x"] {
-        assert!(compile(&format!("y ~ I(x{})", chain.repeat(5000)), &schema(), None, Family::Linear).is_err());
+        assert!(
+            compile(
+                &format!("y ~ I(x{})", chain.repeat(5000)),
+                &schema(),
+                None,
+                Family::Linear
+            )
+            .is_err()
+        );
     }
     let minus = format!("y ~ {}x", "-".repeat(50_000));
     assert!(error(&minus).message.contains("nested"));
     let not = format!("y ~ {}x", "!".repeat(50_000));
     assert!(error(&not).message.contains("nested"));
-    let columns = (0..300).map(|i| integer(&format!("v{i}"), 0, 9)).chain([integer("y", 0, 1)]).collect();
+    let columns = (0..300)
+        .map(|i| integer(&format!("v{i}"), 0, 9))
+        .chain([integer("y", 0, 1)])
+        .collect();
     let wide = Schema { columns };
     assert!(compile("y ~ .^2", &wide, None, Family::Linear).is_err());
-    assert_eq!(compile("y ~ .", &wide, None, Family::Linear).unwrap().terms.len(), 300);
+    assert_eq!(
+        compile("y ~ .", &wide, None, Family::Linear)
+            .unwrap()
+            .terms
+            .len(),
+        300
+    );
     let long: Vec<String> = (0..300).map(|i| format!("v{i}")).collect();
     let long = format!("y ~ {}", long.join(" + "));
-    assert_eq!(compile(&long, &wide, None, Family::Linear).unwrap().terms.len(), 300);
+    assert_eq!(
+        compile(&long, &wide, None, Family::Linear)
+            .unwrap()
+            .terms
+            .len(),
+        300
+    );
 }
 
 #[test]
@@ -462,8 +555,9 @@ fn names_that_are_no_plain_names_are_quoted() {
 /// Text made of the pieces formulas are made of, so that the search reaches beyond the lexer.
 fn pieces() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
-        "y", "x", "z", "f", "g", "~", "+", "-", "*", ":", "/", "^", "2", "1", "0", "(", ")", "I(", "C(",
-        "log(", ".", "'a'", "==", ">", "%in%", "c(", ",", "!", "&", "|", "`my col`", " ", "relevel(", "=",
+        "y", "x", "z", "f", "g", "~", "+", "-", "*", ":", "/", "^", "2", "1", "0", "(", ")", "I(",
+        "C(", "log(", ".", "'a'", "==", ">", "%in%", "c(", ",", "!", "&", "|", "`my col`", " ",
+        "relevel(", "=",
     ]);
     prop::collection::vec(words, 0..30).prop_map(|w| w.concat())
 }
