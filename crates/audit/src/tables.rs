@@ -1,5 +1,6 @@
 //! Small worlds: all tables over a few privacy units, and which of them are neighbours.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reticent_accounting::Relation;
@@ -136,21 +137,32 @@ fn whole(x: f64) -> i64 {
 
 /// Positions of neighbouring tables, each pair once.
 pub fn neighbours(tables: &[Multiset], relation: Relation) -> Vec<(usize, usize)> {
-    let mut pairs = Vec::new();
-    for (i, a) in tables.iter().enumerate() {
-        for (j, b) in tables.iter().enumerate().skip(i + 1) {
-            let more: u32 = a.iter().zip(b).map(|(a, b)| a.saturating_sub(*b)).sum();
-            let less: u32 = a.iter().zip(b).map(|(a, b)| b.saturating_sub(*a)).sum();
-            let related = match relation {
-                Relation::AddRemove => more + less == 1,
-                Relation::ReplaceOne => more == 1 && less == 1,
-            };
-            if related {
-                pairs.push((i, j));
+    let position: BTreeMap<&Multiset, usize> =
+        tables.iter().enumerate().map(|(i, t)| (t, i)).collect();
+    let mut pairs = BTreeSet::new();
+    let mut note = |i: usize, other: &Multiset| {
+        if let Some(j) = position.get(other) {
+            pairs.insert((i.min(*j), i.max(*j)));
+        }
+    };
+    for (i, table) in tables.iter().enumerate() {
+        let mut other = table.clone();
+        for u in 0..table.len() {
+            other[u] += 1;
+            match relation {
+                Relation::AddRemove => note(i, &other),
+                Relation::ReplaceOne => {
+                    for v in (0..table.len()).filter(|v| *v != u && table[*v] > 0) {
+                        other[v] -= 1;
+                        note(i, &other);
+                        other[v] += 1;
+                    }
+                }
             }
+            other[u] -= 1;
         }
     }
-    pairs
+    pairs.into_iter().collect()
 }
 
 type Pass = (RowProgram, Vec<Fold>, Vec<State>);

@@ -4,7 +4,7 @@
 //! phone. Everything here is post-processing of released values; a value that is missing or odd is shown as a dash,
 //! never an error, and everything that comes from outside is escaped.
 //!
-//! - [`html`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
+//! - [`html()`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
 //!   `words` numbers and sentences; `read` access to values.
 
 mod html;
@@ -42,6 +42,8 @@ pub struct Context {
     /// Exact total cost of the releases shown, as composed by the accounting; default: the sum over the receipts
     /// (an upper bound where parts of a split compose in parallel).
     pub total: Option<Cost>,
+    /// The same under the other relation; default: the sum over the receipts.
+    pub total_other: Option<Cost>,
     /// The data set's budget before and after this run.
     pub budget: Option<Budget>,
     /// The plan's text, shown folded.
@@ -57,7 +59,8 @@ pub struct PriceRow {
     pub asked: Option<String>,
     /// Which rows it reads: train, test, all.
     pub part: Option<String>,
-    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation.
+    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation, and nothing for
+    /// a row without a release in the file.
     pub debited: Option<Cost>,
     /// Total in the ledger after this release.
     pub spent: Option<Cost>,
@@ -260,7 +263,7 @@ fn header(
         read::text(release, "software").map_or_else(String::new, |s| format!(" · {}", escape(&s)));
     let _ = write!(
         out,
-        r#"<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>"#,
+        "<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>",
         escape(title),
         escape(id)
     );
@@ -308,6 +311,29 @@ fn total(releases: &[Release<'_>], relation: &str) -> Option<Cost> {
         .try_fold(Cost::default(), |sum, r| sum.combine(&r.cost(relation)?, 1))
 }
 
+/// Price rows whose release is not in the file, such as the implicit count for planning.
+fn unlisted<'c>(releases: &[Release<'_>], context: &'c Context) -> Vec<&'c PriceRow> {
+    context
+        .prices
+        .iter()
+        .filter(|p| releases.iter().all(|r| r.id != p.id))
+        .collect()
+}
+
+/// Cost of this report under the data set's relation: as composed by the accounting, else the sum over the receipts
+/// and the unlisted rows. `None` when any of it is not limited.
+fn own_total(releases: &[Release<'_>], relation: Option<&str>, context: &Context) -> Option<Cost> {
+    if let Some(t) = &context.total {
+        return Some(t.clone());
+    }
+    let extra = unlisted(releases, context)
+        .into_iter()
+        .filter_map(|p| p.debited.as_ref());
+    extra
+        .into_iter()
+        .try_fold(total(releases, relation?)?, |sum, c| sum.combine(c, 1))
+}
+
 fn promise(
     out: &mut String,
     releases: &[Release<'_>],
@@ -324,8 +350,13 @@ fn promise(
         out.push_str("</section>");
         return;
     }
-    let own = context.total.clone().or_else(|| total(releases, relation?));
-    let swap = total(releases, "replace_one");
+    let own = own_total(releases, relation, context);
+    // Unlisted rows have no price under the other relation.
+    let swap = if unlisted(releases, context).is_empty() {
+        total(releases, "replace_one")
+    } else {
+        None
+    };
     let _ = write!(
         out,
         "<p>{}</p>",
@@ -374,6 +405,20 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         .as_ref()
         .map_or_else(|| Some(Cost::default()), |b| Some(b.before.clone()));
     let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let unlisted = unlisted(releases, context);
+    for p in &unlisted {
+        running =
+            running.and_then(|sum| sum.combine(p.debited.as_ref().unwrap_or(&Cost::default()), 1));
+        rows.push(vec![
+            escape(&p.id),
+            escape(p.asked.as_deref().unwrap_or("not in this report")),
+            String::new(),
+            cell(p.debited.as_ref()),
+            words::NONE.to_owned(),
+            cell(p.spent.as_ref().or(running.as_ref())),
+            cell(p.left.as_ref()),
+        ]);
+    }
     for (i, r) in releases.iter().enumerate() {
         let price = context.prices.iter().find(|p| p.id == r.id);
         let stored = price.is_some_and(|p| p.stored);
@@ -408,22 +453,13 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
             cell(left.as_ref()),
         ]);
     }
-    for p in context
-        .prices
-        .iter()
-        .filter(|p| releases.iter().all(|r| r.id != p.id))
-    {
-        rows.push(vec![
-            escape(&p.id),
-            escape(p.asked.as_deref().unwrap_or("not in this report")),
-            String::new(),
-            cell(p.debited.as_ref()),
-            words::NONE.to_owned(),
-            cell(p.spent.as_ref()),
-            cell(p.left.as_ref()),
-        ]);
-    }
-    let sums = keys.map(|n| total(releases, n));
+    let other = if let Some(total) = &context.total_other {
+        show(total)
+    } else if unlisted.is_empty() {
+        limited(total(releases, keys[1]))
+    } else {
+        words::NONE.to_owned()
+    };
     let last = |key: usize| {
         rows.last()
             .and_then(|r| r.get(key))
@@ -434,27 +470,27 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         Some(b) => (show(&b.after), cell(b.cap.combine(&b.after, -1).as_ref())),
         None => (last(5), last(6)),
     };
-    let own = context.total.clone().or_else(|| sums[0].clone());
+    let own = own_total(releases, relation, context);
     let foot = [
         "this report".to_owned(),
         String::new(),
         String::new(),
         limited(own),
-        limited(sums[1].clone()),
+        other,
         after,
         left,
     ];
 
     let mark = if plain { "ε, " } else { "cost, " };
     let names = if replace {
-        ["replace one", "add/remove"]
+        ["replace\u{a0}one", "add/remove"]
     } else {
-        ["add/remove", "replace one"]
+        ["add/remove", "replace\u{a0}one"]
     };
     let (first, second) = (format!("{mark}{}", names[0]), format!("{mark}{}", names[1]));
     let head = [
         ("release", Set::Text),
-        ("kind", Set::Text),
+        ("kind", Set::Whole),
         ("result", Set::Whole),
         (first.as_str(), Set::Number),
         (second.as_str(), Set::Number),
@@ -462,7 +498,12 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         ("left", Set::Number),
     ];
     out.push_str(r#"<section id="spent"><h2>What was spent</h2>"#);
-    out.push_str(&html::table("spent", &head, &rows, Some(&foot)));
+    out.push_str(&html::table(
+        if plain { "spent" } else { "spent tight" },
+        &head,
+        &rows,
+        Some(&foot),
+    ));
     let _ = write!(
         out,
         r#"<p class="small">What counts for this data set is {}; the other relation is shown for comparison. Costs add up over everything ever released from a data set. Releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows.</p></section>"#,

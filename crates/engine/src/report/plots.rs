@@ -1,10 +1,12 @@
 //! The charts: each takes a released value and returns a drawing with its legend, or nothing when there is nothing to
 //! draw. Only released numbers are read here.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::read::{list, num, nums, pairs, plain, text};
-use super::svg::{Axis, Plot, Ticks, Words, shorten};
+use super::svg::{Axis, Plot, Ticks, Words, squeeze};
 use super::words::{self, as_f64};
 
 /// A drawing and the entries of its legend (the class of the key, its words).
@@ -131,12 +133,15 @@ fn middle(curve: &[(f64, f64)]) -> String {
         })
 }
 
+/// Points joined by straight lines, in data coordinates.
+type Polyline = Vec<(f64, f64)>;
+
 /// Upper and lower edge of a union of rectangles, as steps; a gap in the union starts a new piece.
-fn outline(band: &[[f64; 4]]) -> Vec<Vec<(f64, f64)>> {
+fn outline(band: &[[f64; 4]]) -> Vec<Polyline> {
     let mut cuts: Vec<f64> = band.iter().flat_map(|b| [b[0], b[1]]).collect();
     cuts.sort_by(f64::total_cmp);
     cuts.dedup();
-    let (mut upper, mut lower): (Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>) =
+    let (mut upper, mut lower): (Vec<Polyline>, Vec<Polyline>) =
         (vec![Vec::new()], vec![Vec::new()]);
     for w in cuts.windows(2) {
         let &[a, b] = w else { continue };
@@ -306,8 +311,14 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         ("shade", "± 2 standard errors, noise included".to_owned()),
         ("zero", "zero".to_owned()),
     ];
+    let slope = num(v, "weighted_slope").map_or_else(String::new, |s| {
+        format!(
+            " Slope of the residuals over the fitted probability, weighted by count: {}.",
+            words::number(s)
+        )
+    });
     let note = Some(format!(
-        "{outside} of {} lie outside; about {} would by chance.",
+        "{outside} of {} lie outside; about {} would by chance.{slope}",
         words::plural(bins.len(), "group", "groups"),
         words::number((as_f64(bins.len()) * 0.5).round() / 10.0)
     ));
@@ -472,11 +483,11 @@ fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     let mut p = Plot::new(xs, ys, 0.0);
     p.top = top;
     p.height = top + p.bottom + ROW * n;
-    p.left = (as_f64(longest) * 7.0 + 14.0).clamp(54.0, 200.0);
+    p.left = (as_f64(longest) * 7.8 + 16.0).clamp(54.0, 220.0);
     for (i, name) in names.iter().enumerate() {
         let y = p.y(as_f64(i) + 0.5).unwrap_or(0.0) + 4.0;
         let x = p.left - 7.0;
-        p.text("tick", x, y, "end", &shorten(name, MOST));
+        p.text("tick", x, y, "end", &squeeze(name, MOST));
     }
     p
 }
@@ -576,11 +587,20 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
         );
         note.push_str("other terms are drawn per unit or against their base level. ");
     }
+    if shown
+        .iter()
+        .flat_map(|e| [e.low, e.high])
+        .flatten()
+        .any(|x| x < p.xs.low || x > p.xs.high)
+    {
+        note.push_str("An interval that reaches the edge goes on beyond it. ");
+    }
     if all.len() > shown.len() {
-        note.push_str(&format!(
+        let _ = write!(
+            note,
             "The first {MOST_ROWS} of {} terms are drawn.",
             all.len()
-        ));
+        );
     }
     let strongest = shown
         .iter()
