@@ -4,7 +4,7 @@ use reticent_accounting::Currency;
 use reticent_mechanisms::program::{Expr, Split, SplitBy};
 use reticent_mechanisms::rows::{Kind, Schema};
 
-use crate::dataset::{Dataset, Unit, distinct, toml_key};
+use crate::dataset::{Dataset, Unit, distinct};
 use crate::formula::{self, Family, FormulaError};
 use crate::kinds::{Binning, KindSpec};
 use crate::outcome::Refusal;
@@ -81,9 +81,8 @@ impl SplitSpec {
                 }
                 SplitBy::Content
             }
-            SplitKey::Column(name) => match schema.position(name) {
-                Some(column) => SplitBy::Column(column),
-                None => {
+            SplitKey::Column(name) => {
+                let Some(column) = schema.position(name) else {
                     let names: Vec<&str> = schema.columns.iter().map(|c| c.name.as_str()).collect();
                     return Err(Refusal::request(
                         "neither \"content\" nor a column of the data set",
@@ -92,8 +91,9 @@ impl SplitSpec {
                     .for_key("split.by")
                     .with_value(format!("{name:?}"))
                     .accepting(suggest::advice(name, &names)));
-                }
-            },
+                };
+                SplitBy::Column(column)
+            }
         };
         let (n, d) = self.test;
         let parts = vec![
@@ -248,10 +248,4 @@ fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
     Err(Refusal::request(format!("{message} (kind \"{kind}\")"))
         .for_key(key)
         .accepting(fix))
-}
-
-/// How a column is named in TOML, for messages.
-#[allow(dead_code, reason = "used by the skeleton writer")]
-pub(crate) fn column_header(name: &str) -> String {
-    format!("[columns.{}]", toml_key(name))
 }

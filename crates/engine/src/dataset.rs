@@ -323,12 +323,10 @@ fn source(item: &Item<'_>) -> Result<SourceSpec, Refusal> {
 pub(crate) fn format_of(path: &str) -> Option<Format> {
     let name = path.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    if name.ends_with(".csv") {
-        Some(Format::Csv)
-    } else if name.ends_with(".parquet") {
-        Some(Format::Parquet)
-    } else {
-        None
+    match name.rsplit_once('.') {
+        Some((_, "csv")) => Some(Format::Csv),
+        Some((_, "parquet")) => Some(Format::Parquet),
+        _ => None,
     }
 }
 
@@ -650,33 +648,32 @@ fn levels(
     }
     let (policy, other) = match section.get("other") {
         None => (OtherPolicy::Reject, None),
-        Some(item) => {
-            let fix = "Write \"reject\", \"drop\" or the name of a declared level.";
-            match item.name(fix)?.as_str() {
-                "reject" => (OtherPolicy::Reject, None),
-                "drop" => (OtherPolicy::Drop, None),
-                level => {
-                    let index = levels
-                        .iter()
-                        .position(|l| l == level)
-                        .and_then(|i| u32::try_from(i).ok());
-                    match index {
-                        Some(i) => (OtherPolicy::Level, Some(i)),
-                        None => {
-                            let near =
-                                crate::suggest::nearest(level, levels.iter().map(String::as_str))
-                                    .map_or_else(
-                                        || fix.to_owned(),
-                                        |n| format!("Did you mean \"{n}\"? {fix}"),
-                                    );
-                            return Err(item.refuse("not a declared level").accepting(near));
-                        }
-                    }
-                }
-            }
-        }
+        Some(item) => other(&item, &levels)?,
     };
     Ok((Kind::Levels { levels, other }, policy))
+}
+
+/// What an undeclared text stands for.
+fn other(item: &Item<'_>, levels: &[String]) -> Result<(OtherPolicy, Option<u32>), Refusal> {
+    let fix = "Write \"reject\", \"drop\" or the name of a declared level.";
+    let written = item.name(fix)?;
+    match written.as_str() {
+        "reject" => return Ok((OtherPolicy::Reject, None)),
+        "drop" => return Ok((OtherPolicy::Drop, None)),
+        _ => {}
+    }
+    let index = levels
+        .iter()
+        .position(|l| *l == written)
+        .and_then(|i| u32::try_from(i).ok());
+    if index.is_some() {
+        return Ok((OtherPolicy::Level, index));
+    }
+    let near = crate::suggest::nearest(&written, levels.iter().map(String::as_str)).map_or_else(
+        || fix.to_owned(),
+        |n| format!("Did you mean \"{n}\"? {fix}"),
+    );
+    Err(item.refuse("not a declared level").accepting(near))
 }
 
 fn missing_values(section: &mut Section<'_>, kind: &Kind) -> Result<Vec<String>, Refusal> {

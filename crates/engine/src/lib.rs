@@ -12,6 +12,7 @@ pub mod methods;
 pub mod model;
 pub mod outcome;
 pub mod plan;
+pub mod predict;
 pub mod register;
 pub mod release;
 pub mod report;

@@ -6,17 +6,16 @@ use std::path::Path;
 
 use reticent_accounting::{Cost, Currency, Rational, Relation, zcdp};
 use reticent_ledger::RequestId;
-use reticent_mechanisms::program::{Expr, Part, Split, SplitBy};
+use reticent_mechanisms::program::{Expr, Part, Split};
 use reticent_mechanisms::{Unit as DoorUnit, Wanted};
 use serde_json::{Value, json};
 
 use crate::budget::{Payment, payment};
 use crate::dataset::{Dataset, Unit};
 use crate::failure::Failure;
-use crate::formula;
 use crate::model::Model;
 use crate::outcome::Refusal;
-use crate::plan::{ModelRef, Plan, ReleaseSpec, SplitKey};
+use crate::plan::{ModelRef, Plan, ReleaseSpec};
 use crate::request::{digest, identify, request_id};
 
 /// Name of the implicit release of the number of rows.
@@ -75,17 +74,8 @@ impl Resolved {
 
     /// Resolves a plan against a data set.
     pub fn new(dataset: Dataset, plan: Plan) -> Result<Self, Refusal> {
-        plan.check(&dataset)?;
-        let filter = match &plan.filter {
-            None => None,
-            Some(text) => Some(formula::condition(text, &dataset.schema).map_err(|e| {
-                Refusal::request(e.to_string())
-                    .in_file(&plan.file)
-                    .at_line(plan.filter_line)
-                    .for_key("where")
-            })?),
-        };
-        let split = split(&dataset, &plan)?;
+        let checked = plan.check(&dataset)?;
+        let (filter, split) = (checked.filter, checked.split);
         let mut entries: Vec<Entry> = Vec::new();
         let payments: Vec<Payment> = plan
             .releases
@@ -224,37 +214,6 @@ fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
         wave: 0,
         model: None,
     }
-}
-
-fn split(dataset: &Dataset, plan: &Plan) -> Result<Option<Split>, Refusal> {
-    let Some(spec) = &plan.split else {
-        return Ok(None);
-    };
-    let by = match &spec.by {
-        SplitKey::Content => SplitBy::Content,
-        SplitKey::Column(name) => {
-            SplitBy::Column(dataset.schema.position(name).ok_or_else(|| {
-                Refusal::request(format!("there is no column {name}"))
-                    .in_file(&plan.file)
-                    .at_line(spec.line)
-                    .for_key("split.by")
-            })?)
-        }
-    };
-    let (numerator, denominator) = spec.test;
-    let parts = vec![
-        (
-            "train".to_owned(),
-            denominator.saturating_sub(numerator),
-            denominator,
-        ),
-        ("test".to_owned(), numerator, denominator),
-    ];
-    Ok(Some(Split {
-        by,
-        salt: spec.salt.clone(),
-        parts,
-    }))
 }
 
 fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f64), Refusal> {

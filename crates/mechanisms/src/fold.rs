@@ -20,6 +20,7 @@ pub struct FixedPoint {
 
 /// Grid indices of one record stay within ±2^51.
 const MAX_GRID: f64 = 2_251_799_813_685_248.0;
+const MAX_INDEX: i64 = 1 << 51;
 
 /// 1.5·2^52. For |x| ≤ 2^51 the sum x + MAGIC lies in [2^52, 2^53], where f64 are the whole numbers, so the
 /// addition rounds x to the nearest integer (ties to even) and the bit patterns differ by exactly that integer.
@@ -170,9 +171,9 @@ pub struct CellSum {
     pub term: usize,
     /// Grid to which every record's value is rounded.
     pub fixed: FixedPoint,
-    /// Smallest and largest grid index a record may contribute, per cell of the *first* axis; both
-    /// sequences must not decrease, so that a range of cells is bounded by its ends. Empty: the term's
-    /// own bounds, in every cell.
+    /// Smallest and largest grid index a record may contribute, per cell of the *first* axis (the last
+    /// entry also for all further cells); a group of cells is bounded by the hull of its cells' limits.
+    /// Empty: the term's own bounds, in every cell.
     pub limits: Vec<(i64, i64)>,
 }
 
@@ -355,7 +356,7 @@ fn cell_indices(axes: &[Axis], rows: &Evaluated) -> Vec<usize> {
     index
 }
 
-/// The limits of a cell sum: as given, or the term's own bounds.
+/// The limits of a cell sum: as given, put in order and within ±2^51, or the term's own bounds.
 pub(crate) fn limits(sum: &CellSum, bounds: &[Interval]) -> Vec<(i64, i64)> {
     if sum.limits.is_empty() {
         let b = bounds.get(sum.term).copied().unwrap_or(Interval {
@@ -364,6 +365,248 @@ pub(crate) fn limits(sum: &CellSum, bounds: &[Interval]) -> Vec<(i64, i64)> {
         });
         vec![(sum.fixed.index(b.lower), sum.fixed.index(b.upper))]
     } else {
-        sum.limits.clone()
+        // Within ±2^51 like every index, so that blocks of records add up without overflow.
+        sum.limits
+            .iter()
+            .map(|(low, high)| {
+                let low = (*low).clamp(-MAX_INDEX, MAX_INDEX);
+                (low, (*high).clamp(low, MAX_INDEX))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_noise::{Noise, Seeded};
+
+    use super::*;
+
+    fn rows(terms: Vec<Vec<f64>>) -> Evaluated {
+        Evaluated {
+            rows: terms[0].len(),
+            terms,
+        }
+    }
+
+    fn unit(random: &mut Seeded) -> f64 {
+        (random.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    const WILD: [f64; 9] = [
+        f64::NEG_INFINITY,
+        -1e308,
+        -1.0,
+        -0.0,
+        0.0,
+        0.5,
+        1.0,
+        1e308,
+        f64::INFINITY,
+    ];
+
+    fn cuts() -> Vec<Cut> {
+        let (lower, upper) = (-1.0, 2.0);
+        vec![
+            Cut::Even {
+                lower,
+                upper,
+                cells: 7,
+            },
+            Cut::Even {
+                lower: 1.0,
+                upper: 1.0,
+                cells: 3,
+            },
+            Cut::Edges(vec![-1.0, 0.0, 0.5, 2.0]),
+            Cut::Edges(Vec::new()),
+            Cut::UpTo(vec![0.0, 1.0]),
+            Cut::Atoms {
+                lower,
+                upper,
+                cells: 6,
+            },
+            Cut::Whole(3),
+            Cut::Whole(0),
+        ]
+    }
+
+    #[test]
+    fn cells_are_total_and_monotone() {
+        for cut in cuts() {
+            let cells: Vec<usize> = WILD.iter().map(|x| cut.cell(*x)).collect();
+            assert!(cells.iter().all(|c| *c < cut.cells()), "{cut:?} {cells:?}");
+            assert!(cells.is_sorted(), "{cut:?} {cells:?}");
+            assert!(cut.cell(f64::NAN) < cut.cells());
+        }
+    }
+
+    #[test]
+    fn atoms_are_cut_on_edges() {
+        let cut = Cut::Atoms {
+            lower: 0.0,
+            upper: 16.0,
+            cells: 4,
+        };
+        for k in 0..=4_u32 {
+            assert_eq!(cut.cell(f64::from(4 * k)), 2 * k as usize);
+        }
+        for k in 0..4_u32 {
+            for x in [1e-9, 2.0, 3.999_999] {
+                assert_eq!(cut.cell(f64::from(4 * k) + x), 2 * k as usize + 1);
+            }
+        }
+        assert_eq!((cut.cell(-3.0), cut.cell(17.0)), (0, 8));
+        assert_eq!(Cut::Edges(vec![0.0, 1.0, 2.0]).cell(1.0), 1);
+        assert_eq!(Cut::Edges(vec![0.0, 1.0, 2.0]).cell(2.0), 1);
+        assert_eq!(Cut::UpTo(vec![0.0, 1.0, 2.0]).cell(1.0), 1);
+        assert_eq!(Cut::UpTo(vec![0.0, 1.0, 2.0]).cell(2.5), 3);
+    }
+
+    #[test]
+    fn indices_round_to_even_and_stay_within_limits() {
+        let mut random = Seeded::new(1);
+        let exact = |x: f64| x.clamp(-MAX_GRID, MAX_GRID).round_ties_even() as i64;
+        for x in [
+            0.5,
+            1.5,
+            -0.5,
+            -2.5,
+            MAX_GRID,
+            -MAX_GRID,
+            MAX_GRID - 0.5,
+            1e308,
+            f64::INFINITY,
+        ] {
+            assert_eq!(nearest(x), exact(x), "{x}");
+        }
+        assert_eq!(nearest(f64::NAN), 0);
+        for _ in 0..10_000 {
+            let x = (unit(&mut random) - 0.5) * libm::exp2(52.0 * unit(&mut random));
+            assert_eq!(nearest(x), exact(x), "{x}");
+        }
+    }
+
+    /// Every record in exactly one cell, every clamped and rounded value in that cell's sum: against plain loops.
+    #[test]
+    fn grids_agree_with_plain_loops() {
+        let mut random = Seeded::new(2);
+        let bounds = [Interval {
+            lower: -3.0,
+            upper: 3.0,
+        }; 3];
+        for step in 0..200 {
+            let n = 1 + step % 50;
+            let mut term = || -> Vec<f64> {
+                (0..n)
+                    .map(|_| (8.0 * unit(&mut random)).floor() / 2.0 - 1.5)
+                    .collect()
+            };
+            let data = rows(vec![term(), term(), term()]);
+            let all = cuts();
+            let axes: Vec<Axis> = (0..step % 3)
+                .map(|a| Axis {
+                    term: a,
+                    cut: all[(step + a) % all.len()].clone(),
+                })
+                .collect();
+            let limits = match step % 4 {
+                0 => Vec::new(),
+                1 => vec![(-2, 3)],
+                _ => vec![(0, 1), (-5, -1), (4, 2)],
+            };
+            let sum = CellSum {
+                term: 2,
+                fixed: FixedPoint { bits: 1 },
+                limits: limits.clone(),
+            };
+            let fold = Fold::Grid {
+                axes: axes.clone(),
+                sum: Some(sum),
+            };
+            let mut state = fold.zero();
+            fold.add(&mut state, &data, &bounds);
+            let total = cells(&axes);
+            let inner: usize = axes.iter().skip(1).map(|a| a.cut.cells()).product();
+            let mut plain = vec![0i128; 2 * total];
+            for i in 0..n {
+                let mut cell = 0;
+                for axis in &axes {
+                    cell = cell * axis.cut.cells() + axis.cut.cell(data.terms[axis.term][i]);
+                }
+                plain[cell] += 1;
+                let (low, high) = if limits.is_empty() {
+                    (-6, 6)
+                } else {
+                    let (l, h) = limits[(cell / inner).min(limits.len() - 1)];
+                    (l, h.max(l))
+                };
+                let v = (data.terms[2][i] * 2.0).round_ties_even() as i64;
+                plain[total + cell] += i128::from(v.clamp(low, high));
+            }
+            assert!(state.0 == plain, "step {step}");
+        }
+    }
+
+    #[test]
+    fn merging_does_not_depend_on_order() {
+        let fold = Fold::Grid {
+            axes: vec![Axis {
+                term: 0,
+                cut: Cut::Whole(3),
+            }],
+            sum: None,
+        };
+        let part = |values: &[f64]| {
+            let mut state = fold.zero();
+            fold.add(&mut state, &rows(vec![values.to_vec()]), &[]);
+            state
+        };
+        let parts = [part(&[0.0, 1.0]), part(&[2.0, 2.0, 1.0]), part(&[])];
+        let whole = part(&[2.0, 0.0, 1.0, 1.0, 2.0]);
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            let mut state = fold.zero();
+            order.iter().for_each(|i| state.merge(&parts[*i]));
+            assert!(state == whole);
+        }
+    }
+
+    /// Limits beyond the range of indices cannot make a sum of records wrap around.
+    #[test]
+    fn extreme_limits_do_not_wrap() {
+        for (limits, each) in [
+            ((i64::MAX, i64::MAX), MAX_INDEX),
+            ((i64::MIN, i64::MIN), -MAX_INDEX),
+            ((i64::MIN, i64::MAX), 1),
+            ((5, 3), 5),
+        ] {
+            for axes in [
+                Vec::new(),
+                vec![Axis {
+                    term: 0,
+                    cut: Cut::Whole(1),
+                }],
+            ] {
+                let sum = CellSum {
+                    term: 0,
+                    fixed: FixedPoint { bits: 0 },
+                    limits: vec![limits],
+                };
+                let fold = Fold::Grid {
+                    axes,
+                    sum: Some(sum),
+                };
+                let mut state = fold.zero();
+                fold.add(&mut state, &rows(vec![vec![1.0; 3000]]), &[]);
+                assert!(state.0 == [3000, 3000 * i128::from(each)]);
+            }
+        }
     }
 }

@@ -658,3 +658,237 @@ fn indicators(expr: &Expr) -> Vec<(usize, u32)> {
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{Column, Missing};
+
+    fn schema() -> Schema {
+        let column = |name: &str, kind| Column {
+            name: name.to_owned(),
+            kind,
+            missing: Missing::Drop,
+        };
+        let levels = |n: usize| Kind::Levels {
+            levels: (0..n).map(|i| i.to_string()).collect(),
+            other: None,
+        };
+        Schema {
+            columns: vec![
+                column(
+                    "n",
+                    Kind::Integer {
+                        lower: 0,
+                        upper: 10,
+                    },
+                ),
+                column(
+                    "x",
+                    Kind::Real {
+                        lower: -1.0,
+                        upper: 2.0,
+                    },
+                ),
+                column("a", levels(3)),
+                column("b", levels(2)),
+            ],
+        }
+    }
+
+    fn level(column: usize, level: u32) -> Expr {
+        Expr::Level { column, level }
+    }
+
+    fn compare(how: Comparison, column: usize, k: f64) -> Expr {
+        Expr::Compare(
+            how,
+            Box::new(Expr::Column(column)),
+            Box::new(Expr::Constant(k)),
+        )
+    }
+
+    /// Against all records of a grid: the bound holds, and is reached where the claim says so.
+    #[test]
+    fn squared_norms_hold_for_every_record() {
+        let schema = schema();
+        let x = || Expr::Column(1);
+        let value = |e: &Expr, x: f64, a: u32, b: u32| -> f64 {
+            fn at(e: &Expr, x: f64, codes: [u32; 2]) -> f64 {
+                match e {
+                    Expr::Column(1) => x,
+                    Expr::Constant(c) => *c,
+                    Expr::Level { column, level } => {
+                        f64::from(u8::from(codes[column - 2] == *level))
+                    }
+                    Expr::Mul(a, b) => at(a, x, codes) * at(b, x, codes),
+                    Expr::Add(a, b) => at(a, x, codes) + at(b, x, codes),
+                    other => panic!("{other:?}"),
+                }
+            }
+            at(e, x, [a, b])
+        };
+        let designs: Vec<(Vec<Expr>, f64)> = vec![
+            (vec![level(2, 1), level(2, 2)], 1.0),
+            (
+                vec![x(), level(2, 1), level(2, 2), level(3, 1)],
+                4.0 + 1.0 + 1.0,
+            ),
+            (
+                vec![
+                    level(2, 1).mul(x()),
+                    level(2, 2).mul(x()),
+                    level(3, 0),
+                    level(3, 1),
+                ],
+                4.0 + 1.0,
+            ),
+            (
+                vec![
+                    level(2, 1).mul(level(3, 1)),
+                    level(3, 1).mul(level(2, 2)),
+                    level(2, 1).mul(level(3, 0)).mul(x()),
+                ],
+                4.0,
+            ),
+            // indicators under a sum do not exclude each other
+            (
+                vec![
+                    level(2, 0).add(Expr::Constant(1.0)),
+                    level(2, 1).add(Expr::Constant(1.0)),
+                ],
+                8.0,
+            ),
+            // the same indicator twice, and two that never meet
+            (
+                vec![level(2, 0).mul(level(2, 0)), level(2, 0).mul(level(2, 1))],
+                2.0,
+            ),
+        ];
+        for (terms, want) in designs {
+            let program = RowProgram {
+                terms: terms.clone(),
+                ..RowProgram::default()
+            };
+            let all: Vec<usize> = (0..terms.len()).collect();
+            let bound = program.squared_norm_bound(&schema, &all).unwrap();
+            assert!((bound - want).abs() < 1e-12, "{terms:?}: {bound}");
+            for i in 0..=30 {
+                for a in 0..3 {
+                    for b in 0..2 {
+                        let x = f64::from(i) / 10.0 - 1.0;
+                        let norm: f64 = terms.iter().map(|t| value(t, x, a, b).powi(2)).sum();
+                        assert!(norm <= bound + 1e-12, "{terms:?} at {x} {a} {b}: {norm}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn filters_narrow_the_columns_they_compare() {
+        let schema = schema();
+        let bounds = |filter: Expr, column: usize| {
+            let i = Scope::new(&schema, Some(&filter)).column(column).unwrap();
+            (i.lower, i.upper)
+        };
+        let and = |a, b| Expr::And(Box::new(a), Box::new(b));
+        let or = |a, b| Expr::Or(Box::new(a), Box::new(b));
+        assert_eq!(bounds(compare(Comparison::Greater, 0, 3.0), 0), (4.0, 10.0));
+        assert_eq!(bounds(compare(Comparison::Less, 0, 3.5), 0), (0.0, 3.0));
+        assert_eq!(bounds(compare(Comparison::Greater, 1, 0.5), 1), (0.5, 2.0));
+        assert_eq!(bounds(compare(Comparison::Equal, 0, 7.0), 0), (7.0, 7.0));
+        let both = and(
+            compare(Comparison::GreaterEqual, 0, 2.0),
+            compare(Comparison::LessEqual, 0, 5.0),
+        );
+        assert_eq!(bounds(both.clone(), 0), (2.0, 5.0));
+        // only what every kept record satisfies narrows
+        let either = or(both, compare(Comparison::Less, 0, 1.0));
+        assert_eq!(bounds(either, 0), (0.0, 10.0));
+        let none = and(
+            compare(Comparison::Greater, 0, 8.0),
+            compare(Comparison::Less, 0, 3.0),
+        );
+        assert_eq!(bounds(none, 0), (9.0, 10.0));
+        assert_eq!(
+            bounds(compare(Comparison::Greater, 1, f64::NAN), 1),
+            (-1.0, 2.0)
+        );
+    }
+
+    #[test]
+    fn what_has_no_bounds_is_refused() {
+        let schema = schema();
+        let refused = |term: Expr| {
+            let program = RowProgram {
+                terms: vec![term],
+                ..RowProgram::default()
+            };
+            program.bounds(&schema).is_err()
+        };
+        let x = || Expr::Column(1);
+        for f in [
+            Function::Log,
+            Function::Log1p,
+            Function::Log2,
+            Function::Log10,
+            Function::Sqrt,
+        ] {
+            assert!(refused(x().call(f)), "{f:?}");
+        }
+        assert!(refused(Expr::Div(
+            Box::new(Expr::Constant(1.0)),
+            Box::new(x())
+        )));
+        assert!(refused(Expr::Power(Box::new(x()), -1)));
+        assert!(refused(Expr::Constant(f64::NAN)) && refused(Expr::Constant(f64::INFINITY)));
+        assert!(refused(x().affine(1e308, 0.0).affine(1e308, 0.0)));
+        assert!(refused(Expr::Column(2)) && refused(Expr::Code(1)) && refused(Expr::Column(9)));
+        assert!(refused(level(2, 3)) && refused(Expr::Term(0)));
+        let filter = RowProgram {
+            terms: vec![x()],
+            filter: Some(Expr::Term(0)),
+            part: None,
+        };
+        assert!(filter.bounds(&schema).is_err());
+    }
+
+    /// Thresholds of parts: all of 2^64, in order, with the declared shares.
+    #[test]
+    fn parts_have_their_shares() {
+        let split = |parts: &[(u32, u32)]| Split {
+            by: SplitBy::Content,
+            salt: String::new(),
+            parts: parts.iter().map(|(a, b)| (String::new(), *a, *b)).collect(),
+        };
+        let half = split(&[(1, 2), (1, 2)]);
+        assert_eq!(half.part_of(0), 0);
+        assert_eq!(half.part_of((1 << 63) - 1), 0);
+        assert_eq!(half.part_of(1 << 63), 1);
+        assert_eq!(half.part_of(u64::MAX), 1);
+        let thirds = split(&[(1, 3), (1, 3), (1, 3)]);
+        let third = u64::MAX / 3;
+        assert_eq!(thirds.part_of(third - 1), 0);
+        assert_eq!(thirds.part_of(third), 1);
+        assert_eq!(thirds.part_of(u64::MAX), 2);
+        // shares that do not add up: the last part takes the rest, later ones get nothing
+        let over = split(&[(3, 4), (3, 4), (1, 4)]);
+        assert_eq!((over.part_of(0), over.part_of(u64::MAX)), (0, 1));
+        assert_eq!(split(&[(0, 0)]).part_of(7), 0);
+        assert_eq!(split(&[]).part_of(7), 0);
+        let counts = (0..3_000_u64)
+            .map(|i| thirds.part_of(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .fold([0; 3], |mut c, p| {
+                c[p] += 1;
+                c
+            });
+        assert!(counts.iter().all(|c| (900..1100).contains(c)), "{counts:?}");
+        // another salt, another partition
+        let salted = Split {
+            salt: "x".to_owned(),
+            ..half.clone()
+        };
+        assert_ne!(half.id(), salted.id());
+    }
+}

@@ -182,3 +182,136 @@ impl RowSource for Memory {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reticent_noise::{Noise, Seeded};
+
+    use super::*;
+    use crate::fold::{Axis, CellSum, Cut, FixedPoint};
+    use crate::program::Expr;
+    use crate::rows::{Cells, Column, Kind, Missing};
+
+    fn schema() -> Arc<Schema> {
+        let column = |name: &str, kind| Column {
+            name: name.to_owned(),
+            kind,
+            missing: Missing::Drop,
+        };
+        Arc::new(Schema {
+            columns: vec![
+                column("who", Kind::Id),
+                column(
+                    "x",
+                    Kind::Real {
+                        lower: 0.0,
+                        upper: 1.0,
+                    },
+                ),
+            ],
+        })
+    }
+
+    /// The same rows cut into batches of these lengths.
+    fn batches(lengths: &[usize]) -> Memory {
+        let mut random = Seeded::new(6);
+        let batches = lengths
+            .iter()
+            .map(|n| {
+                let (ids, xs) = (0..*n)
+                    .map(|_| {
+                        let bits = random.bits();
+                        (
+                            u128::from(bits % 400),
+                            (bits >> 32) as f64 / 4_294_967_296.0,
+                        )
+                    })
+                    .unzip();
+                Batch::new(*n, vec![Cells::Id(ids), Cells::Real(xs)])
+            })
+            .collect();
+        Memory::new(schema(), batches)
+    }
+
+    fn job() -> Job {
+        let axes = vec![Axis {
+            term: 0,
+            cut: Cut::Even {
+                lower: 0.0,
+                upper: 1.0,
+                cells: 8,
+            },
+        }];
+        let sum = Some(CellSum {
+            term: 0,
+            fixed: FixedPoint { bits: 30 },
+            limits: Vec::new(),
+        });
+        Job {
+            program: RowProgram {
+                terms: vec![Expr::Column(1)],
+                ..RowProgram::default()
+            },
+            folds: vec![
+                Fold::Grid { axes, sum },
+                Fold::Grid {
+                    axes: Vec::new(),
+                    sum: None,
+                },
+            ],
+        }
+    }
+
+    /// Sums do not depend on how rows come in batches or on which thread adds them; with units of several rows
+    /// neither does the choice of the rows that count.
+    #[test]
+    fn batches_and_threads_do_not_matter() {
+        let cuts: [&[usize]; 4] = [&[3000], &[1, 2999], &[0, 1000, 0, 1000, 1000], &[30; 100]];
+        for unit in [
+            Unit::Row,
+            Unit::Column {
+                column: 0,
+                max_rows: 5,
+            },
+        ] {
+            let jobs = [job(), job()];
+            let first = batches(cuts[0]).scan(unit, &jobs).unwrap();
+            let total: i128 = first[0][1].0[0];
+            match unit {
+                Unit::Row => assert_eq!(total, 3000),
+                Unit::Column { .. } => assert!((1500..=2000).contains(&total), "{total}"),
+            }
+            for cut in cuts {
+                let source = batches(cut);
+                for _ in 0..5 {
+                    assert!(source.scan(unit, &jobs).unwrap() == first, "{cut:?}");
+                }
+                let held = source.hold(unit, &job().program).unwrap();
+                assert_eq!(i128::try_from(held.rows).unwrap(), total);
+                let lengths: usize = held.blocks.iter().map(|b| b[0].len()).sum();
+                assert_eq!(lengths, held.rows);
+            }
+        }
+    }
+
+    /// A job gets the same answer alone and beside others.
+    #[test]
+    fn jobs_do_not_see_each_other() {
+        let filtered = Job {
+            program: RowProgram {
+                filter: Some(Expr::Compare(
+                    crate::program::Comparison::Less,
+                    Box::new(Expr::Column(1)),
+                    Box::new(Expr::Constant(0.25)),
+                )),
+                ..job().program
+            },
+            ..job()
+        };
+        let source = batches(&[500, 500]);
+        let together = source.scan(Unit::Row, &[job(), filtered.clone()]).unwrap();
+        let alone = |j: Job| source.scan(Unit::Row, &[j]).unwrap().remove(0);
+        assert!(together[0] == alone(job()) && together[1] == alone(filtered));
+        assert!(together[1][1].0[0] < together[0][1].0[0]);
+    }
+}

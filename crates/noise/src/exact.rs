@@ -8,7 +8,7 @@
 )]
 
 use crate::fast::{self, ERROR};
-use crate::refine::{Exponential, HalfNormal, half_normal, saturate};
+use crate::refine::{Exponential, half_normal, saturate};
 use crate::{Lattice, Noise, Rational, Scale};
 
 /// Uniform on `0..n` (`0` for `n = 0`): the low bits of fresh words, redrawn while they are `n` or more.
@@ -64,7 +64,7 @@ pub fn lattice<N: Noise + ?Sized>(d: &Lattice, noise: &mut N) -> i128 {
 /// # Claim
 /// `floor(b E)` for an exponential `E` has this law: `P(floor(b E) >= k) = P(E >= k/b) = r^k`.
 /// # Arithmetic
-/// Above [`DIRECT`], `k = 2^j h + l` with `h` geometric of scale `b / 2^j` and `l` uniform below `2^j`, kept with
+/// Above scale 2^28, `k = 2^j h + l` with `h` geometric of scale `b / 2^j` and `l` uniform below `2^j`, kept with
 /// probability `exp(-l/b)`: `r^k` factors, so the parts are independent. This keeps the floating-point path decided.
 /// # Checked by
 /// `geometric_changes_at_its_tails`, `samplers_follow_their_masses`, `split_scales_follow_their_masses`
@@ -142,15 +142,15 @@ pub fn rounded_gaussian<N: Noise + ?Sized>(sigma: Scale, noise: &mut N) -> i128 
         return 0;
     }
     let s = sigma.to_f64();
-    let z = half_normal(noise);
-    let quick = match z {
-        HalfNormal::Head(head) => fast::neg_ln(head).and_then(|z| {
-            let x = s * z.value + 0.5;
-            fast::floor(x, s * z.error + x * ROUNDINGS)
-        }),
-        HalfNormal::Refined(_) => None,
+    let mut z = half_normal(noise);
+    let quick = z.approximate().and_then(|z| {
+        let x = s * z.value + 0.5;
+        fast::floor(x, s * z.error + x * ROUNDINGS)
+    });
+    let k = match quick {
+        Some(k) => i128::from(k),
+        None => saturate(&z.round_times(&sigma.to_rational(), noise)),
     };
-    let k = quick.map_or_else(|| round_slowly(z, sigma, noise), i128::from);
     if noise.bits() & 1 == 1 {
         k.saturating_neg()
     } else {
@@ -211,14 +211,6 @@ fn geometric_split<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &m
 #[cold]
 fn floor_slowly<N: Noise + ?Sized>(b: Scale, head: u64, known: u32, noise: &mut N) -> i128 {
     saturate(&Exponential::from_head(head, known).floor_times(&b.to_rational(), noise))
-}
-
-#[cold]
-fn round_slowly<N: Noise + ?Sized>(z: HalfNormal, sigma: Scale, noise: &mut N) -> i128 {
-    saturate(
-        &z.into_exponential()
-            .round_times(&sigma.to_rational(), noise),
-    )
 }
 
 #[cold]

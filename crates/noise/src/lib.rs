@@ -7,7 +7,23 @@
 //! - [`Noise`] is the one interface of mechanisms to randomness: [`Draws`] for releases, [`Seeded`] for
 //!   simulations, [`Tape`] for replay, [`Silent`] for noise off, [`enumerate`] for exact output laws.
 //! - [`Lattice`] names the distributions on the integers, [`Scale`] their parameter.
-//! - [`exact`] holds the samplers, `refine` the interval arithmetic that carries them.
+//! - [`exact`] holds the samplers, `fast` and `refine` the floating-point and big-integer enclosures that carry them.
+//!
+//! ```
+//! use reticent_noise::{Draws, Lattice, Noise, Rational, Scale, Window, enumerate};
+//!
+//! // a count of 40 with epsilon 1/2: two-sided discrete Laplace of scale 2
+//! let noise = Lattice::Laplace(Scale::at_least(&Rational::from(2_u8))?);
+//! let count = |draws: &mut dyn Noise, true_count: i128| true_count + draws.lattice(&noise);
+//!
+//! let released = count(&mut Draws::from_os()?, 40);
+//! assert!((released - 40).abs() < 100);
+//!
+//! // the same code, enumerated on neighbouring tables: the worst log ratio of output probabilities is 1/2
+//! let law = |n| enumerate(Window::Tail(1e-13), |draws| count(draws, n));
+//! assert!((law(40).worst_loss(&law(41), 1e-9) - 0.5).abs() < 1e-12);
+//! # Ok::<(), reticent_noise::NoiseError>(())
+//! ```
 #![cfg_attr(
     not(test),
     warn(

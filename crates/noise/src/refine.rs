@@ -21,7 +21,7 @@ use crate::{Noise, Rational};
 /// A vector in R^p with density proportional to `exp(-‖v‖ / scale)`: the norm is Gamma(p, scale), the direction uniform.
 ///
 /// Drawn by [`Noise::vector`], each coordinate rounded to the nearest multiple of `2^-bits` of the ideal
-/// real vector. A scale of zero means no noise; of a negative scale the absolute value is used.
+/// real vector (saturating at 2^127). A scale of zero means no noise; of a negative scale the absolute value is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GammaNorm {
     /// Number of coordinates.
@@ -335,23 +335,6 @@ impl Exponential {
     }
 }
 
-/// The absolute value of a standard normal, as an exponential variable that was accepted.
-pub(crate) enum HalfNormal {
-    /// Accepted on its first 64 bits.
-    Head(u64),
-    /// Accepted after more bits were drawn.
-    Refined(Exponential),
-}
-
-impl HalfNormal {
-    pub(crate) fn into_exponential(self) -> Exponential {
-        match self {
-            Self::Head(head) => Exponential::from_head(head, 64),
-            Self::Refined(e) => e,
-        }
-    }
-}
-
 /// An exponential `E`, accepted when a second one exceeds `(E - 1)² / 2`.
 ///
 /// # Claim
@@ -361,26 +344,16 @@ impl HalfNormal {
 /// With `x` within `error`, `(x - 1)²/2` is within `error (|x - 1| + 1)`, roundings included, and `|x - 1| <= 1 + x²`.
 /// # Checked by
 /// `half_normal_acceptance_changes_at_its_probability`, `samplers_follow_their_masses`
-pub(crate) fn half_normal<N: Noise + ?Sized>(noise: &mut N) -> HalfNormal {
+pub(crate) fn half_normal<N: Noise + ?Sized>(noise: &mut N) -> Exponential {
     loop {
         let (x, e) = (noise.bits(), noise.bits());
-        let quick = match (fast::neg_ln(x), fast::neg_ln(e)) {
-            (Some(x), Some(e)) => fast::exceeds(
-                e,
-                0.5 * (x.value - 1.0) * (x.value - 1.0),
-                x.error * (2.0 + x.value * x.value),
-            ),
-            _ => None,
-        };
-        match quick {
-            Some(true) => return HalfNormal::Head(x),
-            Some(false) => {}
-            None => {
-                let mut x = Exponential::from_head(x, 64);
-                if accepts(&mut x, Exponential::from_head(e, 64), noise) {
-                    return HalfNormal::Refined(x);
-                }
-            }
+        let quick = fast::neg_ln(x).zip(fast::neg_ln(e)).and_then(|(x, e)| {
+            let d = x.value - 1.0;
+            fast::exceeds(e, 0.5 * d * d, x.error * (2.0 + x.value * x.value))
+        });
+        let mut x = Exponential::from_head(x, 64);
+        if quick.unwrap_or_else(|| accepts(&mut x, Exponential::from_head(e, 64), noise)) {
+            return x;
         }
     }
 }
@@ -417,7 +390,7 @@ pub(crate) fn gamma_norm<N: Noise + ?Sized>(d: &GammaNorm, noise: &mut N) -> Vec
     }
     let mut lengths: Vec<_> = (0..d.dimension).map(|_| Exponential::draw(noise)).collect();
     let mut normals: Vec<_> = (0..d.dimension)
-        .map(|_| (half_normal(noise).into_exponential(), noise.bits() & 1 == 1))
+        .map(|_| (half_normal(noise), noise.bits() & 1 == 1))
         .collect();
     let scale = if d.scale < Rational::ZERO {
         -d.scale.clone()

@@ -25,6 +25,8 @@ pub(super) fn escape(text: &str) -> String {
 pub(super) enum Set {
     /// Left, as text.
     Text,
+    /// Left, never broken.
+    Whole,
     /// Right, with figures of equal width.
     Number,
 }
@@ -77,6 +79,7 @@ fn line(out: &mut String, head: &[(&str, Set)], row: &[Cell]) {
 fn align(set: Set) -> &'static str {
     match set {
         Set::Text => "",
+        Set::Whole => r#" class="w""#,
         Set::Number => r#" class="n""#,
     }
 }

@@ -4,7 +4,7 @@
 //! phone. Everything here is post-processing of released values; a value that is missing or odd is shown as a dash,
 //! never an error, and everything that comes from outside is escaped.
 //!
-//! - [`html`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
+//! - [`html()`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
 //!   `words` numbers and sentences; `read` access to values.
 
 mod html;
@@ -42,6 +42,8 @@ pub struct Context {
     /// Exact total cost of the releases shown, as composed by the accounting; default: the sum over the receipts
     /// (an upper bound where parts of a split compose in parallel).
     pub total: Option<Cost>,
+    /// The same under the other relation; default: the sum over the receipts.
+    pub total_other: Option<Cost>,
     /// The data set's budget before and after this run.
     pub budget: Option<Budget>,
     /// The plan's text, shown folded.
@@ -57,7 +59,8 @@ pub struct PriceRow {
     pub asked: Option<String>,
     /// Which rows it reads: train, test, all.
     pub part: Option<String>,
-    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation.
+    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation, and nothing for
+    /// a row without a release in the file.
     pub debited: Option<Cost>,
     /// Total in the ledger after this release.
     pub spent: Option<Cost>,
@@ -260,7 +263,7 @@ fn header(
         read::text(release, "software").map_or_else(String::new, |s| format!(" · {}", escape(&s)));
     let _ = write!(
         out,
-        r#"<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>"#,
+        "<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>",
         escape(title),
         escape(id)
     );
@@ -296,7 +299,7 @@ fn asked(out: &mut String, releases: &[Release<'_>], context: &Context) {
     }
     for (name, text) in [("Rows used", &context.filter), ("Split", &context.split)] {
         if let Some(text) = text {
-            let _ = write!(out, "<p>{name}: <code>{}</code></p>", escape(text));
+            let _ = write!(out, "<p>{name}: {}</p>", escape(text));
         }
     }
     out.push_str("</section>");
@@ -306,6 +309,29 @@ fn total(releases: &[Release<'_>], relation: &str) -> Option<Cost> {
     releases
         .iter()
         .try_fold(Cost::default(), |sum, r| sum.combine(&r.cost(relation)?, 1))
+}
+
+/// Price rows whose release is not in the file, such as the implicit count for planning.
+fn unlisted<'c>(releases: &[Release<'_>], context: &'c Context) -> Vec<&'c PriceRow> {
+    context
+        .prices
+        .iter()
+        .filter(|p| releases.iter().all(|r| r.id != p.id))
+        .collect()
+}
+
+/// Cost of this report under the data set's relation: as composed by the accounting, else the sum over the receipts
+/// and the unlisted rows. `None` when any of it is not limited.
+fn own_total(releases: &[Release<'_>], relation: Option<&str>, context: &Context) -> Option<Cost> {
+    if let Some(t) = &context.total {
+        return Some(t.clone());
+    }
+    let extra = unlisted(releases, context)
+        .into_iter()
+        .filter_map(|p| p.debited.as_ref());
+    extra
+        .into_iter()
+        .try_fold(total(releases, relation?)?, |sum, c| sum.combine(c, 1))
 }
 
 fn promise(
@@ -324,8 +350,13 @@ fn promise(
         out.push_str("</section>");
         return;
     }
-    let own = context.total.clone().or_else(|| total(releases, relation?));
-    let swap = total(releases, "replace_one");
+    let own = own_total(releases, relation, context);
+    // Unlisted rows have no price under the other relation.
+    let swap = if unlisted(releases, context).is_empty() {
+        total(releases, "replace_one")
+    } else {
+        None
+    };
     let _ = write!(
         out,
         "<p>{}</p>",
@@ -334,13 +365,14 @@ fn promise(
     if let Some(b) = &context.budget {
         let _ = write!(
             out,
-            "<p>This report cost {}. With everything released from this data set so far the total is {}, of {} allowed in all; \
-             the same limit holds for that total.</p>",
+            "<p>This report cost {}. Everything released from this data set so far, this report included, comes to {}{}; \
+             {} is allowed in all.</p>",
             escape(
                 &own.as_ref()
                     .map_or_else(|| words::NONE.to_owned(), words::cost)
             ),
             escape(&words::cost(&b.after)),
+            escape(&words::as_factor(&b.after)),
             escape(&words::cost(&b.cap))
         );
     }
@@ -352,35 +384,41 @@ fn promise(
 }
 
 fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, context: &Context) {
-    let cell =
-        |c: Option<&Cost>| c.map_or_else(|| words::NONE.to_owned(), |c| escape(&words::cost(c)));
-    let limited =
-        |c: Option<Cost>| c.map_or_else(|| "not limited".to_owned(), |c| escape(&words::cost(&c)));
     let replace = relation == Some("replace_one");
-    let names = if replace {
+    let keys = if replace {
         ["replace_one", "add_remove"]
     } else {
         ["add_remove", "replace_one"]
     };
-    let titles = if replace {
-        ["replace one (counts)", "add/remove"]
-    } else {
-        ["add/remove (counts)", "replace one"]
+    // With nothing but ε on the page the symbol moves into the heads of the columns.
+    let plain = only_epsilon(releases, keys, context);
+    let show = |c: &Cost| match (plain, &c.epsilon) {
+        (true, Some(e)) => escape(&words::amount(e)),
+        (true, None) => "0".to_owned(),
+        _ => escape(&words::cost(c)),
     };
-    let head = [
-        ("release", Set::Text),
-        ("kind", Set::Text),
-        ("result", Set::Text),
-        (titles[0], Set::Number),
-        (titles[1], Set::Number),
-        ("spent so far", Set::Number),
-        ("left", Set::Number),
-    ];
+    let cell = |c: Option<&Cost>| c.map_or_else(|| words::NONE.to_owned(), show);
+    let limited = |c: Option<Cost>| c.map_or_else(|| "not limited".to_owned(), |c| show(&c));
+
     let mut running = context
         .budget
         .as_ref()
         .map_or_else(|| Some(Cost::default()), |b| Some(b.before.clone()));
     let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let unlisted = unlisted(releases, context);
+    for p in &unlisted {
+        running =
+            running.and_then(|sum| sum.combine(p.debited.as_ref().unwrap_or(&Cost::default()), 1));
+        rows.push(vec![
+            escape(&p.id),
+            escape(p.asked.as_deref().unwrap_or("not in this report")),
+            String::new(),
+            cell(p.debited.as_ref()),
+            words::NONE.to_owned(),
+            cell(p.spent.as_ref().or(running.as_ref())),
+            cell(p.left.as_ref()),
+        ]);
+    }
     for (i, r) in releases.iter().enumerate() {
         let price = context.prices.iter().find(|p| p.id == r.id);
         let stored = price.is_some_and(|p| p.stored);
@@ -396,7 +434,6 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         let left = price
             .and_then(|p| p.left.clone())
             .or_else(|| context.budget.as_ref()?.cap.combine(so_far.as_ref()?, -1));
-        let result = sections::headline(r.kind, r.value).map_or_else(String::new, |h| escape(&h.0));
         let note = if stored {
             r#" <span class="part">already paid</span>"#
         } else {
@@ -409,60 +446,88 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
                 escape(r.id)
             ),
             escape(&words::kind(r.kind)),
-            result,
-            limited(r.cost(names[0])),
-            limited(r.cost(names[1])),
+            sections::headline(r.kind, r.value).map_or_else(String::new, |h| escape(&h.0)),
+            limited(r.cost(keys[0])),
+            limited(r.cost(keys[1])),
             cell(so_far.as_ref()),
             cell(left.as_ref()),
         ]);
     }
-    for p in context
-        .prices
-        .iter()
-        .filter(|p| releases.iter().all(|r| r.id != p.id))
-    {
-        let debited = cell(p.debited.as_ref());
-        let (first, second) = (debited, words::NONE.to_owned());
-        rows.push(vec![
-            escape(&p.id),
-            escape(p.asked.as_deref().unwrap_or("not in this report")),
-            String::new(),
-            first,
-            second,
-            cell(p.spent.as_ref()),
-            cell(p.left.as_ref()),
-        ]);
-    }
-    let sums = names.map(|n| total(releases, n));
-    let own = context.total.clone().or_else(|| sums[0].clone());
+    let other = if let Some(total) = &context.total_other {
+        show(total)
+    } else if unlisted.is_empty() {
+        limited(total(releases, keys[1]))
+    } else {
+        words::NONE.to_owned()
+    };
     let last = |key: usize| {
         rows.last()
             .and_then(|r| r.get(key))
             .cloned()
             .unwrap_or_default()
     };
-    let after = context
-        .budget
-        .as_ref()
-        .map_or_else(|| last(5), |b| cell(Some(&b.after)));
-    let left = match &context.budget {
-        Some(b) => cell(b.cap.combine(&b.after, -1).as_ref()),
-        None => last(6),
+    let (after, left) = match &context.budget {
+        Some(b) => (show(&b.after), cell(b.cap.combine(&b.after, -1).as_ref())),
+        None => (last(5), last(6)),
     };
-    let foot: Vec<Cell> = vec![
-        "total".to_owned(),
+    let own = own_total(releases, relation, context);
+    let foot = [
+        "this report".to_owned(),
         String::new(),
         String::new(),
         limited(own),
-        limited(sums[1].clone()),
+        other,
         after,
         left,
     ];
+
+    let mark = if plain { "ε, " } else { "cost, " };
+    let names = if replace {
+        ["replace\u{a0}one", "add/remove"]
+    } else {
+        ["add/remove", "replace\u{a0}one"]
+    };
+    let (first, second) = (format!("{mark}{}", names[0]), format!("{mark}{}", names[1]));
+    let head = [
+        ("release", Set::Text),
+        ("kind", Set::Whole),
+        ("result", Set::Whole),
+        (first.as_str(), Set::Number),
+        (second.as_str(), Set::Number),
+        ("total spent", Set::Number),
+        ("left", Set::Number),
+    ];
     out.push_str(r#"<section id="spent"><h2>What was spent</h2>"#);
-    out.push_str(&html::table("spent", &head, &rows, Some(&foot)));
-    out.push_str(
-        r#"<p class="small">Costs add up over everything ever released from a data set; releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows. The column marked “counts” is the relation of this data set; the other is shown for comparison.</p></section>"#,
+    out.push_str(&html::table(
+        if plain { "spent" } else { "spent tight" },
+        &head,
+        &rows,
+        Some(&foot),
+    ));
+    let _ = write!(
+        out,
+        r#"<p class="small">What counts for this data set is {}; the other relation is shown for comparison. Costs add up over everything ever released from a data set. Releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows.</p></section>"#,
+        names[0]
     );
+}
+
+fn only_epsilon(releases: &[Release<'_>], keys: [&str; 2], context: &Context) -> bool {
+    let plain = |c: &Cost| c.delta.is_none() && c.rho.is_none();
+    let budget = context
+        .budget
+        .iter()
+        .flat_map(|b| [&b.cap, &b.before, &b.after]);
+    let prices = context
+        .prices
+        .iter()
+        .flat_map(|p| [&p.debited, &p.spent, &p.left])
+        .flatten();
+    releases
+        .iter()
+        .flat_map(|r| keys.map(|k| r.cost(k)))
+        .flatten()
+        .all(|c| plain(&c))
+        && budget.chain(prices).chain(&context.total).all(plain)
 }
 
 fn footer(out: &mut String, release: &Value, context: &Context) {

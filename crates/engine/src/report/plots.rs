@@ -1,10 +1,12 @@
 //! The charts: each takes a released value and returns a drawing with its legend, or nothing when there is nothing to
 //! draw. Only released numbers are read here.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::read::{list, num, nums, pairs, plain, text};
-use super::svg::{Axis, Plot, Ticks, Words, shorten};
+use super::svg::{Axis, Plot, Ticks, Words, squeeze};
 use super::words::{self, as_f64};
 
 /// A drawing and the entries of its legend (the class of the key, its words).
@@ -131,12 +133,15 @@ fn middle(curve: &[(f64, f64)]) -> String {
         })
 }
 
+/// Points joined by straight lines, in data coordinates.
+type Polyline = Vec<(f64, f64)>;
+
 /// Upper and lower edge of a union of rectangles, as steps; a gap in the union starts a new piece.
-fn outline(band: &[[f64; 4]]) -> Vec<Vec<(f64, f64)>> {
+fn outline(band: &[[f64; 4]]) -> Vec<Polyline> {
     let mut cuts: Vec<f64> = band.iter().flat_map(|b| [b[0], b[1]]).collect();
     cuts.sort_by(f64::total_cmp);
     cuts.dedup();
-    let (mut upper, mut lower): (Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>) =
+    let (mut upper, mut lower): (Vec<Polyline>, Vec<Polyline>) =
         (vec![Vec::new()], vec![Vec::new()]);
     for w in cuts.windows(2) {
         let &[a, b] = w else { continue };
@@ -275,7 +280,10 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         .copied()
         .unwrap_or(0.0);
     let reach = bins.iter().map(|b| b.at.1.abs()).fold(usual, f64::max) * 1.08;
-    let xs = Axis::around(bins.iter().map(|b| b.at.0).chain([0.0]), 5.0);
+    let (first, last) = (bins.first()?.at.0, bins.last()?.at.0);
+    // Room for the circles at both ends.
+    let pad = ((last - first) * 0.04).max(1e-3);
+    let xs = Axis::exact(first - pad, last + pad, 5.0);
     let mut p = Plot::new(xs, Axis::around([-reach, reach], 6.0), 360.0);
     let upper: Vec<(f64, f64)> = bins.iter().map(|b| (b.at.0, b.limit)).collect();
     let lower: Vec<(f64, f64)> = upper.iter().map(|(x, y)| (*x, -y)).collect();
@@ -303,8 +311,14 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         ("shade", "± 2 standard errors, noise included".to_owned()),
         ("zero", "zero".to_owned()),
     ];
+    let slope = num(v, "weighted_slope").map_or_else(String::new, |s| {
+        format!(
+            " Slope of the residuals over the fitted probability, weighted by count: {}.",
+            words::number(s)
+        )
+    });
     let note = Some(format!(
-        "{outside} of {} lie outside; about {} would by chance.",
+        "{outside} of {} lie outside; about {} would by chance.{slope}",
         words::plural(bins.len(), "group", "groups"),
         words::number((as_f64(bins.len()) * 0.5).round() / 10.0)
     ));
@@ -414,11 +428,8 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
         })
         .take(MOST_ROWS)
         .collect();
-    let mut p = rows_plot(
-        rows.iter().map(|r| r.0.as_str()),
-        Axis::around([0.0, top], 5.0),
-        rows.len(),
-    );
+    let names: Vec<&str> = rows.iter().map(|r| r.0.as_str()).collect();
+    let mut p = rows_plot(&names, Axis::around([0.0, top], 5.0), 30.0);
     for (i, (_, c)) in rows.iter().enumerate() {
         let y = as_f64(i) + 0.5;
         p.rect("bar", (0.0, y - 0.32), (c.max(0.0), y + 0.32));
@@ -459,21 +470,24 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
 }
 
 /// A chart with one labelled row per entry; the vertical axis counts rows from the top.
-fn rows_plot<'a>(names: impl Iterator<Item = &'a str> + Clone, xs: Axis, n: usize) -> Plot {
+fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     const MOST: usize = 26;
+    let n = as_f64(names.len().max(1));
     let longest = names
-        .clone()
+        .iter()
         .map(|s| s.chars().count().min(MOST))
         .max()
         .unwrap_or(0);
-    let mut ys = Axis::exact(0.0, as_f64(n.max(1)), 5.0);
+    let mut ys = Axis::exact(0.0, n, 5.0);
     std::mem::swap(&mut ys.low, &mut ys.high);
-    let mut p = Plot::new(xs, ys, 78.0 + ROW * as_f64(n.max(1)));
-    p.left = (as_f64(longest) * 7.0 + 14.0).clamp(54.0, 200.0);
-    for (i, name) in names.enumerate() {
+    let mut p = Plot::new(xs, ys, 0.0);
+    p.top = top;
+    p.height = top + p.bottom + ROW * n;
+    p.left = (as_f64(longest) * 7.8 + 16.0).clamp(54.0, 220.0);
+    for (i, name) in names.iter().enumerate() {
         let y = p.y(as_f64(i) + 0.5).unwrap_or(0.0) + 4.0;
         let x = p.left - 7.0;
-        p.text("tick", x, y, "end", &shorten(name, MOST));
+        p.text("tick", x, y, "end", &squeeze(name, MOST));
     }
     p
 }
@@ -524,9 +538,7 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
         .iter()
         .any(|e| e.label.ends_with(')') && e.label.contains('→'));
     // One very wide interval must not flatten the others: the view holds all estimates and the narrower intervals.
-    let mut reach: Vec<f64> = shown.iter().map(|e| e.estimate.abs()).collect();
-    let widest = reach.iter().copied().fold(0.0, f64::max) * 2.5;
-    reach.clear();
+    let widest = shown.iter().map(|e| e.estimate.abs()).fold(0.0, f64::max) * 2.5;
     let ends = shown.iter().flat_map(|e| {
         let cap = |x: f64| {
             if widest > 0.0 {
@@ -542,11 +554,8 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
             0.0,
         ]
     });
-    let mut p = rows_plot(
-        shown.iter().map(|e| e.label.as_str()),
-        Axis::around(ends, 5.0),
-        shown.len(),
-    );
+    let names: Vec<&str> = shown.iter().map(|e| e.label.as_str()).collect();
+    let mut p = rows_plot(&names, Axis::around(ends, 5.0), 10.0);
     p.upright("zero", 0.0);
     let mut intervals = false;
     for (i, e) in shown.iter().enumerate() {
@@ -578,11 +587,20 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
         );
         note.push_str("other terms are drawn per unit or against their base level. ");
     }
+    if shown
+        .iter()
+        .flat_map(|e| [e.low, e.high])
+        .flatten()
+        .any(|x| x < p.xs.low || x > p.xs.high)
+    {
+        note.push_str("An interval that reaches the edge goes on beyond it. ");
+    }
     if all.len() > shown.len() {
-        note.push_str(&format!(
+        let _ = write!(
+            note,
             "The first {MOST_ROWS} of {} terms are drawn.",
             all.len()
-        ));
+        );
     }
     let strongest = shown
         .iter()

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::html::{Cell, Set, details, escape, legend, table};
 use super::read::{list, num, nums, plain, text};
-use super::words::{self, as_f64};
+use super::words;
 use super::{Release, plots};
 
 /// Rows shown at most in a table of a section; the file holds the rest.
@@ -108,7 +108,7 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
 /// The result in a few words: a value and what it is.
 pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
     let error = num(v, "error_95");
-    let noise = "95 % of the added noise";
+    let noise = "error at 95 % from noise";
     Some(match kind {
         "count" => (
             words::plus_minus(Some(num(v, "count")?), error),
@@ -284,12 +284,12 @@ fn logistic(v: &Value) -> String {
         .iter()
         .map(|t| {
             let b = num(t, "estimate");
-            let ratio = b.map(f64::exp).filter(|x| x.is_finite());
-            vec![
-                escape(&text(t, "name").unwrap_or_default()),
-                cell(b),
-                cell(ratio),
-            ]
+            let name = text(t, "name").unwrap_or_default();
+            // An intercept is a log odds itself; there is no ratio to speak of.
+            let ratio = b
+                .map(f64::exp)
+                .filter(|x| x.is_finite() && name != "(Intercept)");
+            vec![escape(&name), cell(b), cell(ratio)]
         })
         .collect();
     let head = [
@@ -328,8 +328,8 @@ fn linear(v: &Value) -> String {
         ("estimate", Set::Number),
         ("95 % interval", Set::Number),
         ("std. error", Set::Number),
-        ("of it sampling", Set::Number),
-        ("and noise", Set::Number),
+        ("from sampling", Set::Number),
+        ("from noise", Set::Number),
     ];
     fold("Coefficients", &head, rows, false)
 }
@@ -611,15 +611,12 @@ fn receipt(r: &Release<'_>) -> String {
         );
     }
     details(
-        &format!("Receipt: {}", receipt_summary(as_f64(noise.len()))),
+        if noise.is_empty() {
+            "Receipt: cost"
+        } else {
+            "Receipt: noise and cost"
+        },
         &body,
     )
-}
-
-fn receipt_summary(n: f64) -> String {
-    if n == 0.0 {
-        "cost".to_owned()
-    } else {
-        "noise and cost".to_owned()
-    }
+    .replacen("<details>", r#"<details class="receipt">"#, 1)
 }

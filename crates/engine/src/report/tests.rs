@@ -109,28 +109,36 @@ fn a_report_with_every_kind_is_well_formed_and_self_contained() {
     }
 }
 
+/// Puts the text wherever a string stands.
+fn poison(v: &mut Value, evil: &str) {
+    match v {
+        Value::String(s) => {
+            let keep = ["kind", "linear", "logistic"].contains(&s.as_str());
+            if !keep && super::words::value_of(s).is_none() {
+                evil.clone_into(s);
+            }
+        }
+        Value::Array(a) => {
+            for x in a {
+                poison(x, evil);
+            }
+        }
+        Value::Object(o) => {
+            for (_, x) in o.iter_mut().filter(|(k, _)| *k != "kind") {
+                poison(x, evil);
+            }
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn everything_from_outside_is_escaped() {
     let evil = "<script>alert('x')</script>\"&\u{0}";
     let mut all = releases();
-    // Put the text wherever a string stands.
-    fn poison(v: &mut Value, evil: &str) {
-        match v {
-            Value::String(s) => {
-                let keep = ["kind", "linear", "logistic"].contains(&s.as_str());
-                if !keep && super::words::value_of(s).is_none() {
-                    evil.clone_into(s);
-                }
-            }
-            Value::Array(a) => a.iter_mut().for_each(|x| poison(x, evil)),
-            Value::Object(o) => o
-                .iter_mut()
-                .filter(|(k, _)| *k != "kind")
-                .for_each(|(_, x)| poison(x, evil)),
-            _ => {}
-        }
+    for r in &mut all {
+        poison(r, evil);
     }
-    all.iter_mut().for_each(|r| poison(r, evil));
     all.push(release(
         evil,
         evil,
@@ -180,7 +188,7 @@ fn totals_are_exact_and_agree_between_the_parts_of_the_page() {
         .and_then(|s| s.split("</tfoot>").next())
         .unwrap()
         .to_owned();
-    assert_eq!(foot.matches("ε = 3.7<").count(), 2, "{foot}");
+    assert_eq!(foot.matches(">3.7<").count(), 2, "{foot}");
     // e^3.7 = 40.447
     assert!(out.contains("<strong>40.5</strong>"));
     let context = Context {
@@ -199,10 +207,13 @@ fn totals_are_exact_and_agree_between_the_parts_of_the_page() {
         .unwrap()
         .to_owned();
     assert!(
-        foot.contains("ε = 3.7<") && foot.contains("ε = 4<") && foot.contains("ε = 6<"),
+        foot.contains(">3.7<") && foot.contains(">4<") && foot.contains(">6<"),
         "{foot}"
     );
-    assert!(out.contains("This report cost ε = 3.7."), "own cost");
+    assert!(
+        out.contains("This report cost ε\u{a0}=\u{a0}3.7."),
+        "own cost"
+    );
     // The composed total of the accounting takes precedence over the sum (parallel parts).
     let out = page(
         &releases(),
@@ -246,10 +257,43 @@ fn a_stored_release_costs_nothing_again() {
         .unwrap()
         .to_owned();
     assert_eq!(
-        body.matches("ε = 0.5<").count(),
+        body.matches(">0.5<").count(),
         3,
         "cost, spent, left: {body}"
     );
+}
+
+#[test]
+fn an_unlisted_price_counts_in_the_total() {
+    let all = [release(
+        "a",
+        "count",
+        "0.5",
+        "1",
+        &json!({"count": 10, "error_95": 6}),
+        &[],
+    )];
+    let row = PriceRow {
+        id: "_n".into(),
+        asked: Some("planning count".into()),
+        debited: Some(epsilon("0.02")),
+        ..PriceRow::default()
+    };
+    let out = page(
+        &all,
+        &Context {
+            prices: vec![row],
+            ..Context::default()
+        },
+    );
+    let foot = out
+        .split("<tfoot>")
+        .nth(1)
+        .and_then(|s| s.split("</tfoot>").next())
+        .unwrap()
+        .to_owned();
+    assert_eq!(foot.matches(">0.52<").count(), 2, "{foot}");
+    assert!(out.contains("planning count") && out.contains("<strong>1.69</strong>")); // e^0.52 = 1.682
 }
 
 #[test]
@@ -260,7 +304,7 @@ fn a_missing_cost_is_never_read_as_zero() {
     assert!(out.contains("not limited") && out.contains("cannot state a limit"));
     all[0]["receipt"] = json!("public");
     let out = page(&all, &Context::default());
-    assert!(out.contains("Declared public") && out.contains("ε = 3.65<"));
+    assert!(out.contains("Declared public") && out.contains(">3.65<"));
     all[0].as_object_mut().unwrap().remove("receipt");
     assert!(page(&all, &Context::default()).contains("cannot state a limit"));
 }
@@ -347,7 +391,7 @@ fn a_hundred_releases_stay_small() {
     let out = page(&all, &Context::default());
     assert!((0..100).all(|i| out.contains(&format!("</span> c{i}</h2>"))));
     assert!(
-        out.contains("ε = 1<"),
+        out.contains(">1<"),
         "the sum of a hundred hundredths is one"
     );
     assert!(out.len() < 400_000, "{}", out.len());
@@ -382,7 +426,7 @@ fn relations_and_units_are_stated() {
     );
     check(&out);
     assert!(
-        out.contains("replace one (counts)")
+        out.contains("counts for this data set is replace\u{a0}one;")
             && out.contains("one value of <strong>person</strong>")
     );
     assert!(out.contains("no more than 4 rows of each are used"));

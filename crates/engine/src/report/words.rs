@@ -3,6 +3,8 @@
 //! Everything here is total: a number that is missing, infinite or out of range becomes a dash or a plain statement.
 //! Functions that return HTML say so; all others return plain text that the caller escapes.
 
+use std::fmt::Write as _;
+
 use super::html::escape;
 use super::{Cost, Unit};
 
@@ -120,7 +122,18 @@ pub(super) fn to_error(x: f64, error: Option<f64>) -> String {
 pub(super) fn plus_minus(x: Option<f64>, error: Option<f64>) -> String {
     let Some(x) = x else { return NONE.to_owned() };
     match error.filter(|e| e.is_finite() && *e > 0.0) {
-        Some(e) => format!("{} ± {}", to_error(x, Some(e)), to_error(e, Some(e))),
+        Some(e) => {
+            // The place of the second digit of the error, also where it is left of the point. The error is rounded up.
+            let place = exponent(e) - 1;
+            if place > 0 && x.abs() < 1e15 {
+                let unit = 10_f64.powi(place);
+                let up = (e / unit - 1e-9).ceil() * unit;
+                format!("{} ± {}", fixed((x / unit).round() * unit, 0), fixed(up, 0))
+            } else {
+                let up = round_up(e, usize::try_from(-place).unwrap_or(0));
+                format!("{} ± {}", to_error(x, Some(up)), to_error(up, Some(up)))
+            }
+        }
         None => number(x),
     }
 }
@@ -161,7 +174,7 @@ pub(super) fn cost(c: &Cost) -> String {
     let mut parts = Vec::new();
     for (name, value) in [("ε", &c.epsilon), ("δ", &c.delta), ("ρ", &c.rho)] {
         if let Some(v) = value {
-            parts.push(format!("{name} = {}", amount(v)));
+            parts.push(format!("{name}\u{a0}=\u{a0}{}", amount(v)));
         }
     }
     if parts.is_empty() {
@@ -315,25 +328,25 @@ pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
         ),
         Unit::Unknown => "one privacy unit (the file does not say which)".to_owned(),
     };
+    let those = if matches!(unit, Unit::Column { .. }) {
+        "those rows"
+    } else {
+        "that row"
+    };
+    let say = if matches!(unit, Unit::Column { .. }) {
+        "say"
+    } else {
+        "says"
+    };
     let relation_text = match relation {
-        Some("add_remove") => {
-            "The promise compares the table with the same table after they are <strong>added or removed</strong>."
-        }
-        Some("replace_one") => {
-            "The promise compares the table with the same table after they are <strong>replaced by any others</strong>; \
-             the size of the table is treated as public."
-        }
-        _ => {
-            "The file does not name the neighbour relation, so no promise can be read from this report."
-        }
+        Some("add_remove") => format!("The promise compares the table <strong>with and without</strong> {those}."),
+        Some("replace_one") => format!(
+            "The promise compares the table with any table in which {those} {say} <strong>something else</strong>; the \
+             size of the table is treated as public."
+        ),
+        _ => "The file does not name the neighbour relation, so no promise can be read from this report.".to_owned(),
     };
-    let relation_text = match unit {
-        Unit::Column { .. } => relation_text.to_owned(),
-        _ => relation_text
-            .replace("they are", "it is")
-            .replace("any others", "any other"),
-    };
-    format!("Protected is {unit_text}. {relation_text}")
+    format!("The protected unit is {unit_text}. {relation_text}")
 }
 
 /// The worst-case-odds paragraph as HTML.
@@ -402,11 +415,12 @@ pub(super) fn odds(
                     .and_then(|c| read(&c.epsilon))
                     .filter(|x| *x >= 0.0)
                     .map_or(2.0 * e, |x| x.min(2.0 * e));
-                text.push_str(&format!(
+                let _ = write!(
+                    text,
                     " Their odds between any two things {} might say change by at most a factor of {}.",
                     verb.1,
                     factor(swap)
-                ));
+                );
             }
             text + &remark(e)
         }
@@ -423,8 +437,7 @@ pub(super) fn odds(
                 "; how far depends on luck.".to_owned()
             };
             format!(
-                "{start}{exception} A test for this that raises a false alarm in 5 % of cases is right in at most {} of the \
-                 cases where it should be.{}",
+                "{start}{exception} A test that wrongly says yes in 5 % of cases rightly says yes in at most {}.{}",
                 percent_up(alarm),
                 remark(e)
             )
@@ -442,6 +455,14 @@ pub(super) fn odds(
         }
         _ => "The total cost is not written in a form this report can read, so no limit is stated."
             .to_owned(),
+    }
+}
+
+/// What a total in ε means as a factor, as plain text to follow a comma; empty for other currencies.
+pub(super) fn as_factor(c: &Cost) -> String {
+    match (c.epsilon.as_deref().and_then(value_of), &c.delta, &c.rho) {
+        (Some(e), None, None) if e >= 0.0 => format!(", a factor of {}", factor(e)),
+        _ => String::new(),
     }
 }
 
@@ -476,7 +497,13 @@ pub(super) fn kind(kind: &str) -> String {
         "roc" => "ROC curve",
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
-        other => return other.replace('_', " "),
+        other => {
+            let other = other.replace('_', " ");
+            let mut letters = other.chars();
+            return letters
+                .next()
+                .map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
+        }
     }
     .to_owned()
 }
@@ -485,8 +512,8 @@ pub(super) fn kind(kind: &str) -> String {
 pub(super) fn reading(kind: &str) -> &'static str {
     match kind {
         "count" | "sum" => {
-            "The value after ± is not exceeded by the added noise in 95 of 100 runs. The true value may also lie on the other \
-             side of zero from the released one when both are small."
+            "In 95 of 100 runs the added noise is no larger than the value after ±. Nothing else is in that error: values \
+             held at declared bounds and sampling are not part of it."
         }
         "mean" => {
             "The mean is a released sum divided by a released count. The value after ± covers the added noise in 95 of 100 \
@@ -497,7 +524,7 @@ pub(super) fn reading(kind: &str) -> &'static str {
              reaches zero may be empty. Negative counts come from the noise: they are kept in release.json and drawn as zero."
         }
         "crosstab" => {
-            "Darker cells hold more records. Every cell carries the same noise, so compare a cell with the error given below \
+            "The stronger the shade, the more records. Every cell carries the same noise, so compare a cell with the error given below \
              the table before reading anything into it."
         }
         "quantiles" => {
@@ -519,8 +546,8 @@ pub(super) fn reading(kind: &str) -> &'static str {
         }
         "roc" => {
             "The higher the curve above the diagonal, the better the model separates the two classes; on the diagonal it does \
-             no better than chance. The shaded area holds the whole true curve with probability 95 %: the curve of a perfect \
-             calculation on the same records lies inside it, whatever the noise did."
+             no better than chance. With probability 95 % the shaded area holds the whole curve that the same records give \
+             without noise. How far other records would differ (sampling) is not part of it."
         }
         "residuals" => {
             "A level cloud around zero supports the model. A fan (the cloud widens to one side) means unequal variance: \
@@ -597,8 +624,14 @@ mod tests {
         assert_eq!(plus_minus(Some(-3.0), Some(6.0)), "−3 ± 6");
         assert_eq!(
             plus_minus(Some(1_234_567.89), Some(4321.5)),
-            "1\u{202f}234\u{202f}568 ± 4322"
+            "1\u{202f}234\u{202f}600 ± 4400"
         );
+        assert_eq!(
+            plus_minus(Some(48_812_345.0), Some(1_198_293.0)),
+            "48\u{202f}800\u{202f}000 ± 1\u{202f}200\u{202f}000"
+        );
+        assert_eq!(plus_minus(Some(0.5), Some(0.00411)), "0.5000 ± 0.0042");
+        assert_eq!(plus_minus(Some(12.0), Some(2.5)), "12.0 ± 2.5");
         assert_eq!(plus_minus(Some(5.0), None), "5");
         assert_eq!(plus_minus(None, Some(1.0)), NONE);
         assert_eq!(plus_minus(Some(5.0), Some(f64::NAN)), "5");
@@ -698,7 +731,10 @@ mod tests {
             "{text}"
         );
         assert!(protection(Some("add_remove"), &unit).contains("no more than 4 rows of each"));
-        assert!(protection(Some("replace_one"), &Unit::Row).contains("replaced by any other<"));
+        assert!(
+            protection(Some("replace_one"), &Unit::Row)
+                .contains("that row says <strong>something else")
+        );
         assert!(odds(Some("add_remove"), &Unit::Row, None, None).contains("cannot state"));
         assert!(odds(None, &Unit::Row, Some(&epsilon("1")), None).contains("no limit"));
         for e in ["nan", "inf", "-1", "", "x"] {
@@ -743,6 +779,7 @@ mod tests {
     fn unknown_flags_and_kinds_are_shown_as_written() {
         assert_eq!(flag("odd thing"), "odd thing");
         assert!(flag("empty-class").contains("undetermined"));
-        assert_eq!(kind("naive_bayes"), "naive bayes");
+        assert_eq!(kind("naive_bayes"), "Naive bayes");
+        assert_eq!(kind(""), "");
     }
 }

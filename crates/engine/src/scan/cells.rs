@@ -6,9 +6,9 @@
 //! # Arithmetic
 //! - Space around a text is trimmed. Empty, unparsable and declared-missing texts, nulls and NaN are
 //!   missing; for level columns an undeclared text is [`OTHER_CODE`].
-//! - Integer columns take any decimal notation of a whole number (`3`, `+3`, `3.0`, `1e3`), read exactly;
-//!   beyond the i64 range, and for infinities, the nearest end (`i64::MIN` itself is the missing mark, so
-//!   the lower end is `i64::MIN + 1`). A number that is not whole is unparsable there.
+//! - Integer columns take plain digits exactly, and any other notation (`3.0`, `1e3`) whose nearest double
+//!   is whole, as that double; beyond the i64 range, and for infinities, the nearest end (`i64::MIN` itself
+//!   is the missing mark, so the lower end is `i64::MIN + 1`). Numbers that are not whole are unparsable.
 //! - Real columns take what Rust's correctly rounded parser takes, `inf` included.
 //! - Numbers in level and id columns are compared as decimal text, whole floats without a fraction;
 //!   Boolean values as `false` and `true`. A column whose levels are `false` and `true` also takes
@@ -19,7 +19,7 @@
 //! - Of a text longer than [`FIELD_CAP`] bytes only the first `FIELD_CAP + 1` are looked at: it is
 //!   unparsable or undeclared, and a 16 GB "field" (a quote left open) costs no memory.
 //! # Checked by
-//! `cells::tests::{whole_numbers, reals, levels, ids, arrow_types_agree_with_text}`,
+//! `cells::tests::{whole_numbers, decimal_notation, reals, levels_and_others, ids, arrow_types_agree_with_text}`,
 //! `scan::tests::csv_and_parquet_agree`
 
 use std::collections::HashMap;
@@ -253,79 +253,21 @@ fn unmarked(x: i64) -> i64 {
 }
 
 /// A real number, or `None` if the text is not one.
-pub(crate) fn parse_real(text: &[u8]) -> Option<f64> {
-    if text.len() > FIELD_CAP {
-        return None;
-    }
-    std::str::from_utf8(text).ok()?.parse().ok()
+fn parse_real(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text)
+        .ok()
+        .filter(|t| t.len() <= FIELD_CAP)?
+        .parse()
+        .ok()
 }
 
 /// A whole number in any decimal notation, saturated; `None` if the text is not one.
-pub(crate) fn parse_integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] | rest => (false, rest),
-    };
-    // Eighteen digits cannot overflow; nearly every cell of nearly every file ends here.
-    if (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit) {
-        let x = digits.iter().fold(0i64, |x, d| {
-            x.saturating_mul(10)
-                .saturating_add(i64::from(d.saturating_sub(b'0')))
-        });
-        return Some(if negative { x.saturating_neg() } else { x });
-    }
-    let value = parse_real(text)?;
-    let magnitude = if value.is_finite() {
-        exact_whole(digits)?
-    } else {
-        whole_of(value)?.checked_abs()?
-    };
-    Some(if negative {
-        magnitude.saturating_neg()
-    } else {
-        magnitude
-    })
-}
-
-/// The value of an unsigned decimal text that parses as a number: `None` unless whole; at most `i64::MAX`.
-fn exact_whole(text: &[u8]) -> Option<i64> {
-    let split = text
-        .iter()
-        .position(|b| matches!(b, b'e' | b'E'))
-        .unwrap_or(text.len());
-    let (mantissa, exponent) = text.split_at_checked(split)?;
-    let (sign, exponent) = match exponent {
-        [_, b'-', rest @ ..] => (-1i64, rest),
-        [_, b'+', rest @ ..] | [_, rest @ ..] => (1, rest),
-        [] => (1, exponent),
-    };
-    let digit = |b: &u8| i64::from(b.saturating_sub(b'0'));
-    let exponent = exponent
-        .iter()
-        .fold(0i64, |x, d| x.saturating_mul(10).saturating_add(digit(d)));
-    let point = mantissa
-        .iter()
-        .position(|b| *b == b'.')
-        .unwrap_or(mantissa.len());
-    let places = i64::try_from(mantissa.len().saturating_sub(point).saturating_sub(1)).ok()?;
-    let digits = || mantissa.iter().filter(|b| **b != b'.');
-    let zeros = digits().rev().take_while(|b| **b == b'0').count();
-    let significant = digits().count().saturating_sub(zeros);
-    if significant == 0 {
-        return Some(0);
-    }
-    // value = (digits without trailing zeros) · 10^power
-    let power = sign
-        .saturating_mul(exponent)
-        .saturating_sub(places)
-        .saturating_add(i64::try_from(zeros).ok()?);
-    if power < 0 {
-        return None;
-    }
-    let head = digits()
-        .take(significant)
-        .fold(0i64, |x, d| x.saturating_mul(10).saturating_add(digit(d)));
-    Some((0..power.min(19)).fold(head, |x, _| x.saturating_mul(10)))
+fn parse_integer(text: &[u8]) -> Option<i64> {
+    let plain = std::str::from_utf8(text).ok()?.parse().map(unmarked);
+    plain
+        .ok()
+        .filter(|_| text.len() <= FIELD_CAP)
+        .or_else(|| parse_real(text).and_then(whole_of))
 }
 
 /// A float that is whole (or infinite) as the nearest i64 above the missing mark.
@@ -336,4 +278,264 @@ fn exact_whole(text: &[u8]) -> Option<i64> {
 )]
 fn whole_of(x: f64) -> Option<i64> {
     (x.trunc() == x).then(|| unmarked(x as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        BooleanArray, Date32Array, Float32Array, Int8Array, LargeStringArray, StringViewArray,
+        TimestampSecondArray, UInt16Array, UInt64Array,
+    };
+    use proptest::prelude::*;
+    use reticent_mechanisms::rows::Missing;
+
+    use super::*;
+
+    fn decoder(kind: Kind, missing: &[&str]) -> Decoder {
+        let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        Decoder::new(
+            &Column {
+                name: "c".into(),
+                kind,
+                missing: Missing::Drop,
+            },
+            &missing,
+        )
+    }
+
+    fn integer() -> Kind {
+        Kind::Integer { lower: 0, upper: 1 }
+    }
+
+    fn real() -> Kind {
+        Kind::Real {
+            lower: 0.0,
+            upper: 1.0,
+        }
+    }
+
+    fn levels(levels: &[&str]) -> Kind {
+        let levels = levels.iter().map(ToString::to_string).collect();
+        Kind::Levels {
+            levels,
+            other: None,
+        }
+    }
+
+    fn read(decoder: &Decoder, texts: &[&str]) -> Cells {
+        decoder.texts(texts.iter().map(|t| Some(t.as_bytes())))
+    }
+
+    #[test]
+    fn whole_numbers() {
+        let end = i64::MAX;
+        for (text, value) in [
+            ("3", Some(3)),
+            ("+3", Some(3)),
+            ("-3", Some(-3)),
+            ("3.0", Some(3)),
+            ("3.", Some(3)),
+            ("1e3", Some(1000)),
+            ("12.50e1", Some(125)),
+            ("1200e-2", Some(12)),
+            ("1205e-2", None),
+            ("0.5", None),
+            (".5", None),
+            ("-0.0", Some(0)),
+            ("0e999999999999999999999", Some(0)),
+            ("1e999999999999999999999", Some(end)),
+            ("1e-999999999999999999999", Some(0)),
+            ("9223372036854775807", Some(end)),
+            ("9223372036854775808", Some(end)),
+            ("-9223372036854775807", Some(-end)),
+            ("-9223372036854775808", Some(-end)),
+            ("9007199254740993", Some(9_007_199_254_740_993)),
+            ("9007199254740993.0", Some(9_007_199_254_740_992)),
+            ("00000000000000000000000000007", Some(7)),
+            ("inf", Some(end)),
+            ("-Infinity", Some(-end)),
+            ("nan", None),
+            ("", None),
+            ("-", None),
+            ("+", None),
+            (".", None),
+            ("e5", None),
+            ("1e", None),
+            ("--1", None),
+            ("+-1", None),
+            ("1_000", None),
+            ("1,000", None),
+            ("0x10", None),
+            ("3 4", None),
+            ("٣", None),
+        ] {
+            assert_eq!(parse_integer(text.as_bytes()), value, "{text}");
+        }
+        let found = read(
+            &decoder(integer(), &["-9", "NA", "99.0"]),
+            &[" 5\t", "-9", "-9.0", "NA", "99"],
+        );
+        let m = MISSING_INTEGER;
+        assert_eq!(found, Cells::Integer(vec![5, m, m, m, m]));
+    }
+
+    #[test]
+    fn reals() {
+        let found = read(
+            &decoder(real(), &["-1"]),
+            &["0.1", " 1e-3 ", "inf", "-inf", "nan", "x", "-1.0", ""],
+        );
+        let Cells::Real(found) = found else { panic!() };
+        assert_eq!(found[..4], [0.1, 1e-3, f64::INFINITY, f64::NEG_INFINITY]);
+        assert!(found[4..].iter().all(|x| x.is_nan()));
+    }
+
+    #[test]
+    fn levels_and_others() {
+        let (o, m) = (OTHER_CODE, MISSING_CODE);
+        let found = read(
+            &decoder(levels(&["a", " b "]), &["?"]),
+            &["a", "b ", "B", "", "?", "  "],
+        );
+        assert_eq!(found, Cells::Code(vec![0, 1, o, m, m, m]));
+        // Empty text can be declared a level; a missing text wins over a level of the same name.
+        let found = read(&decoder(levels(&["", "?"]), &["?"]), &["", "?"]);
+        assert_eq!(found, Cells::Code(vec![0, m]));
+        let found = read(
+            &decoder(levels(&["true", "false"]), &[]),
+            &["TRUE", "false", "0", "1", "yes"],
+        );
+        assert_eq!(found, Cells::Code(vec![0, 1, 1, 0, o]));
+        let found = read(&decoder(levels(&["yes", "no"]), &[]), &["TRUE", "yes"]);
+        assert_eq!(found, Cells::Code(vec![o, 0]));
+    }
+
+    #[test]
+    fn ids() {
+        let found = read(
+            &decoder(Kind::Id, &["none"]),
+            &["p1", " p1", "", "none", "p2"],
+        );
+        let Cells::Id(found) = found else { panic!() };
+        assert_eq!(found[0], found[1]);
+        assert_eq!((found[2], found[3]), (id_digest(b""), id_digest(b"")));
+        assert!(found[0] != found[4] && found[0] != found[2]);
+    }
+
+    /// lessons 47, 84: every Arrow type that is accepted means what its CSV text means.
+    #[test]
+    fn arrow_types_agree_with_text() {
+        let arrays: Vec<(ArrayRef, Vec<&str>)> = vec![
+            (
+                Arc::new(Int8Array::from(vec![Some(-7), None])),
+                vec!["-7", ""],
+            ),
+            (
+                Arc::new(UInt16Array::from(vec![Some(1), Some(65535)])),
+                vec!["1", "65535"],
+            ),
+            (
+                Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])),
+                vec!["18446744073709551615", ""],
+            ),
+            (
+                Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(i64::MAX)])),
+                vec!["-9223372036854775808", "9223372036854775807"],
+            ),
+            (
+                Arc::new(Float32Array::from(vec![Some(1.0), Some(0.5)])),
+                vec!["1", "0.5"],
+            ),
+            (
+                Arc::new(Float64Array::from(vec![
+                    Some(-0.0),
+                    Some(1e20),
+                    Some(0.1),
+                    Some(f64::NAN),
+                    None,
+                ])),
+                vec!["0", "100000000000000000000", "0.1", "", ""],
+            ),
+            (
+                Arc::new(LargeStringArray::from(vec![Some(" 1 "), None])),
+                vec!["1", ""],
+            ),
+            (
+                Arc::new(StringViewArray::from(vec![Some("x"), Some("1e2")])),
+                vec!["x", "1e2"],
+            ),
+        ];
+        for kind in [
+            integer(),
+            real(),
+            levels(&["1", "0.5", "-7", "x", "0"]),
+            Kind::Id,
+        ] {
+            let decoder = decoder(kind, &["65535"]);
+            for (array, texts) in &arrays {
+                let (a, b) = (decoder.array(array).unwrap(), read(&decoder, texts));
+                // Debug text, because NaN is the missing mark of reals.
+                let same = match (&a, &b) {
+                    (Cells::Real(a), Cells::Real(b)) => {
+                        format!("{a:?}").replace("-0.0", "0.0") == format!("{b:?}")
+                    }
+                    _ => a == b,
+                };
+                assert!(same, "{:?} {texts:?}: {a:?} {b:?}", array.data_type());
+            }
+        }
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![19_000]));
+        let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![86_400]));
+        let truth: ArrayRef = Arc::new(BooleanArray::from(vec![true]));
+        assert_eq!(
+            decoder(integer(), &[]).array(&days).unwrap(),
+            Cells::Integer(vec![19_000])
+        );
+        assert_eq!(
+            decoder(real(), &[]).array(&seconds).unwrap(),
+            Cells::Real(vec![86_400.0])
+        );
+        assert_eq!(
+            decoder(levels(&["2022-01-08"]), &[]).array(&days).unwrap(),
+            Cells::Code(vec![0])
+        );
+        assert_eq!(
+            decoder(integer(), &[]).array(&truth).unwrap(),
+            Cells::Integer(vec![1])
+        );
+        assert_eq!(
+            decoder(levels(&["true"]), &[]).array(&truth).unwrap(),
+            Cells::Code(vec![0])
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Against wide integer arithmetic: digits d, p decimal places, exponent e.
+        #[test]
+        fn decimal_notation(d in 0u64..1_000_000_000_000, p in 0usize..14, e in -15i32..15, minus: bool) {
+            let digits = format!("{d:014}");
+            let (whole, fraction) = digits.split_at(14 - p);
+            let text = format!("{}{whole}.{fraction}e{e}", if minus { "-" } else { "" });
+            let power = e - i32::try_from(p).unwrap();
+            let scale = 10i128.pow(power.unsigned_abs());
+            let d = i128::from(d);
+            let value = if power >= 0 { Some(d * scale) } else { (d % scale == 0).then(|| d / scale) };
+            let nearest = |v: i128| if v <= 1 << 53 { i64::try_from(v).unwrap() } else { v as f64 as i64 };
+            let value = value.map(nearest).map(|v| if minus { -v } else { v });
+            prop_assert_eq!(parse_integer(text.as_bytes()), value, "{}", text);
+        }
+
+        /// Any text: total, and whole exactly when the real parser agrees.
+        #[test]
+        fn any_text(text in "[-+0-9.eEinfa ]{0,12}") {
+            if let Some(x) = parse_integer(text.as_bytes()) {
+                let real = parse_real(text.as_bytes()).unwrap();
+                prop_assert!(real.is_infinite() || (real - x as f64).abs() <= real.abs() * 1e-15 || x.abs() == i64::MAX);
+            }
+        }
+    }
 }

@@ -261,12 +261,14 @@ fn merged(
     Ok(out)
 }
 
+/// The narrowest limits that hold for every cell of a group, whatever order the cells' limits come in. A cell's
+/// upper limit is at least its lower one, as in the fold.
 fn group_limits(limits: &[(i64, i64)], range: &Range<usize>) -> (i64, i64) {
     let last = limits.len().saturating_sub(1);
-    let (low, _) = limits.get(range.start.min(last)).copied().unwrap_or((0, 0));
-    let (_, high) = limits
-        .get(range.end.saturating_sub(1).min(last))
-        .copied()
-        .unwrap_or((0, 0));
-    (low, high.max(low))
+    let mut group: Option<(i64, i64)> = None;
+    for (low, high) in range.clone().filter_map(|cell| limits.get(cell.min(last))) {
+        let high = high.max(low);
+        group = Some(group.map_or((*low, *high), |(l, h)| (l.min(*low), h.max(*high))));
+    }
+    group.unwrap_or((0, 0))
 }

@@ -14,6 +14,8 @@ use crate::fold::{Cut, Fold};
 ///
 /// # Claim
 /// ε-DP for the context's relation and unit. With add/remove loss e the replace-one loss is e/M.
+/// # Assumptions
+/// 0 < q < 1, checked by [`Quantile::check`]: with a > G the loss M would count in units above 1.
 /// # Sensitivity
 /// For the cell [a, b] let L = #{x ≤ a}, R = #{x ≥ b}; points strictly inside count on neither side. The
 /// exponent is (e/(2M))·|(1−q)L − qR|, M = max(q, 1−q). Adding or removing a record moves the argument by
@@ -76,6 +78,17 @@ impl Quantile {
     fn heavier_side(&self) -> u32 {
         let (a, g) = self.level;
         a.max(g.saturating_sub(a)).max(1)
+    }
+
+    /// Refuses a level outside (0, 1): beyond 1 the replace-one exponent would grow without limit.
+    pub fn check(&self) -> Result<(), DeskError> {
+        let (a, g) = self.level;
+        if 0 < a && a < g {
+            return Ok(());
+        }
+        Err(DeskError::Misuse(format!(
+            "the level {a}/{g} of a quantile must lie between 0 and 1"
+        )))
     }
 
     /// e of the exponent, per unit: the add/remove loss.
@@ -155,6 +168,7 @@ impl Medians {
 impl Desk<'_> {
     /// Buys one quantile of a one-dimensional grid of [`Cut::Atoms`]; returns the index of the cell.
     pub fn quantile(&mut self, fold: FoldId, step: &Quantile) -> Result<usize, DeskError> {
+        step.check()?;
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         let cells = match &fold {
@@ -179,7 +193,8 @@ impl Desk<'_> {
         let mut prefix = Vec::with_capacity(state.0.len().saturating_add(1));
         let mut sum = 0u128;
         prefix.push(0u128);
-        for c in &state.0 {
+        // counts only: a grid may carry sums after its cells
+        for c in state.0.iter().take(grid(&fold)?.cells) {
             sum = sum.saturating_add(u128::try_from(*c).unwrap_or(0));
             prefix.push(sum);
         }
