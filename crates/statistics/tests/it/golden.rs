@@ -155,7 +155,7 @@ fn exact_logistic(
         let target = fit["target"].as_str().unwrap();
         let outcome = match target {
             "Species != setosa" => Expr::Not(Box::new(equals(0.0))),
-            "Species == versicolor" => equals(1.0),
+            // Versicolor is coded 1, and so is the benign class.
             _ => equals(1.0),
         };
         let norm = (0..table.rows)
@@ -290,11 +290,8 @@ fn roc_is_the_step_function() {
                 "{name} {i}"
             );
             if i > 0 {
-                assert_eq!(
-                    v["threshold"].as_f64().unwrap(),
-                    thresholds[i - 1],
-                    "{name}"
-                );
+                let at = v["threshold"].as_f64().unwrap();
+                assert!(close(at, thresholds[i - 1], 0.0, 0.0), "{name}");
             }
         }
         let auc = value["auc"].as_f64().unwrap();
@@ -382,14 +379,13 @@ fn binned_residuals_meet_the_reference() {
                 close(residual, w["mean_resid"].as_f64().unwrap(), 0.0, 1e-10),
                 "{g} {w}"
             );
-            // The reference uses the residuals' own deviation, which is not bought. Inside a narrow bin
-            // the outcome's deviation stands for it; it is never below the model's.
-            let two_se = g["two_se"].as_f64().unwrap();
-            let floor = 2.0 * (mean * (1.0 - mean) / w["n"].as_f64().unwrap()).sqrt();
-            assert!(two_se >= 0.99 * floor, "{g} {w}");
-            if w["mean_resid"].as_f64().unwrap().abs() + mean > 0.2 && mean < 0.8 {
+            // The reference uses the residuals' own deviation, which is not bought; in a narrow bin the
+            // outcome's deviation stands for it.
+            let positives = g["positives"].as_f64().unwrap();
+            if positives > 0.0 && positives < w["n"].as_f64().unwrap() {
+                let two_se = g["two_se"].as_f64().unwrap();
                 let reference = w["two_se"].as_f64().unwrap();
-                assert!(close(two_se, reference, 0.25, 0.01), "{g} {w}");
+                assert!(close(two_se, reference, 0.15, 0.01), "{g} {w}");
             }
         }
     }

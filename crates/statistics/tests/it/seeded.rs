@@ -4,15 +4,11 @@ use reticent_accounting::Relation;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Seeded;
 use reticent_statistics::{DesignSpec, Score, binned, linear, residuals, roc};
 use serde_json::Value;
 
-use crate::support::{Table, rational, reals};
-
-fn uniform(noise: &mut Seeded) -> f64 {
-    (noise.bits() >> 11) as f64 / 9_007_199_254_740_992.0
-}
+use crate::support::{Table, rational, reals, uniform};
 
 /// Standard normal by the sum of twelve uniforms less six: enough for tables of test data.
 fn normal(noise: &mut Seeded) -> f64 {
@@ -40,7 +36,7 @@ fn truth(s: &[f64], y: &[f64]) -> (Vec<(f64, f64)>, f64) {
     let mut order: Vec<usize> = (0..s.len()).collect();
     order.sort_by(|a, b| s[*b].total_cmp(&s[*a]));
     let positives: f64 = y.iter().sum();
-    let negatives = y.len() as f64 - positives;
+    let negatives = y.iter().map(|y| 1.0 - y).sum::<f64>();
     let (mut f, mut t, mut area) = (0.0, 0.0, 0.0);
     let mut curve = vec![(0.0, 0.0)];
     for i in order {
@@ -152,7 +148,7 @@ fn residual_points_come_from_released_cells() {
         "{}",
         value["box"]
     );
-    let side = value["side"].as_u64().unwrap() as usize;
+    let side = usize::try_from(value["side"].as_u64().unwrap()).unwrap();
     assert_eq!(value["counts"].as_array().unwrap().len(), side * side);
     let counts = crate::support::floats(&value["counts"]);
     let threshold = value["threshold"].as_f64().unwrap();
@@ -160,9 +156,15 @@ fn residual_points_come_from_released_cells() {
     assert!(points.len() > 1000);
     for p in points {
         let (a, b) = (p[0].as_f64().unwrap(), p[1].as_f64().unwrap());
-        let cell = |v: f64, low: f64, high: f64| {
-            (((v - low) / (high - low) * side as f64) as usize).min(side - 1)
+        let edges = |low: f64, high: f64| reticent_mechanisms::fold::Cut::Even {
+            lower: low,
+            upper: high,
+            cells: value["side"]
+                .as_u64()
+                .and_then(|m| u32::try_from(m).ok())
+                .unwrap(),
         };
+        let cell = |v: f64, low: f64, high: f64| edges(low, high).cell(v);
         let at = cell(a, frame("x_low"), frame("x_high")) * side
             + cell(b, frame("y_low"), frame("y_high"));
         assert!(counts[at] >= threshold, "a point in an empty cell");

@@ -8,7 +8,7 @@ use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Answer, Context, Simulated, Trace, Unit, simulate};
-use reticent_noise::Noise;
+use reticent_noise::{Noise, Seeded};
 use reticent_statistics::{Facts, Prepared};
 use serde_json::Value;
 
@@ -148,4 +148,10 @@ impl Table {
         .unwrap();
         done
     }
+}
+
+/// A uniform number in [0, 1).
+#[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
+pub(crate) fn uniform(noise: &mut Seeded) -> f64 {
+    (noise.bits() >> 11) as f64 / 9_007_199_254_740_992.0
 }
