@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use reticent_engine::schema_json;
 
 /// Private models and diagnostics from confidential tables.
 ///
@@ -150,12 +149,13 @@ pub(crate) enum Format {
     Release,
 }
 
-impl From<Format> for schema_json::Document {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Dataset => Self::Dataset,
-            Format::Plan => Self::Plan,
-            Format::Release => Self::Release,
+impl Format {
+    /// The name by which the engine knows it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dataset => "dataset",
+            Self::Plan => "plan",
+            Self::Release => "release",
         }
     }
 }

@@ -45,9 +45,10 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
             seed,
         } => {
             let dataset = Dataset::load(&dataset)?;
-            print(&mock::mock(&dataset, rows, seed)?)
+            let out = std::io::BufWriter::new(std::io::stdout().lock());
+            written(mock::write(&dataset, rows, seed, out))
         }
-        Command::Schema { of } => print(schema_json::text(of.into())),
+        Command::Schema { of } => print(schema_json::schema(of.name()).unwrap_or_default()),
         Command::Price { plan, rows } => price(&plan, rows, json),
         Command::Run {
             plan,
@@ -92,8 +93,11 @@ fn price(plan: &Path, rows: Option<u64>, json: bool) -> Result<(), Failure> {
 /// Writes to standard output; a reader that has gone away is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+fn written(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::File {
             path: "standard output".into(),
             what: "cannot be written",
