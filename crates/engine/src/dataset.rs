@@ -556,6 +556,7 @@ missing_values = ["", "?"]
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn every_refusal_names_line_key_and_fix() {
         for (from, to, parts) in [
             (
