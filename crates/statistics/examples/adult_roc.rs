@@ -17,6 +17,7 @@ use reticent_statistics::{DesignSpec, Facts, Prepared, Score, logistic, model, r
 use serde_json::Value;
 
 type Error = Box<dyn std::error::Error>;
+type Columns = Vec<Vec<f64>>;
 
 const NAMES: [&str; 7] = [
     "age",
@@ -196,7 +197,7 @@ fn table(columns: &[Vec<f64>]) -> (Arc<Schema>, Memory) {
 }
 
 /// Columns of the training and of the test part.
-fn read() -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>), Error> {
+fn read() -> Result<(Columns, Columns), Error> {
     let text = std::io::read_to_string(std::io::stdin())?;
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or("").split(',').collect();

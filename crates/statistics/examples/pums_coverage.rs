@@ -124,7 +124,7 @@ fn read(path: &str) -> Result<Vec<Vec<i64>>, Error> {
 fn resample(columns: &[Vec<i64>], noise: &mut Seeded) -> Vec<Vec<i64>> {
     let n = columns.first().map_or(0, Vec::len);
     let rows: Vec<usize> = (0..n)
-        .map(|_| usize::try_from(u128::from(noise.bits()) * n as u128 >> 64).unwrap_or(0))
+        .map(|_| usize::try_from((u128::from(noise.bits()) * n as u128) >> 64).unwrap_or(0))
         .collect();
     columns
         .iter()

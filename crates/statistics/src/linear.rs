@@ -98,25 +98,38 @@ pub fn prepare(
     }
     facts.bounds(&terms)?;
     let (for_clip, payment) = divide(&config.payment, clip, facts.context)?;
+    let mechanism = Linear {
+        names: design.terms.iter().map(|(n, _)| n.clone()).collect(),
+        has_intercept: design.intercept,
+        scaling,
+        largest: size(varying) / 4.0,
+        clip: for_clip.map(|epsilon| Quantile {
+            name: "row clip: .97 quantile of the squared row norms".to_owned(),
+            epsilon,
+            level: (97, 100),
+        }),
+        moments: SecondMoments {
+            name: "second moments".to_owned(),
+            payment,
+        },
+        bits: config.grid_bits,
+        metadata: design.metadata.clone(),
+    };
+    // Sensitivities grow with the clip: if the ends can be calibrated, so can what lies between.
+    for (q, never) in [(0.0, !clip), (mechanism.largest, !clip)] {
+        let (fold, _) = mechanism.fold(q, never);
+        mechanism
+            .moments
+            .lattices(&fold, facts.context)
+            .map_err(|reason| StatisticsError::Parameter {
+                name: "budget",
+                value: format!("{:?}", config.payment),
+                fix: format!("it cannot be calibrated ({reason})"),
+            })?;
+    }
     Ok(Prepared {
         terms,
-        mechanism: Box::new(Linear {
-            names: design.terms.iter().map(|(n, _)| n.clone()).collect(),
-            has_intercept: design.intercept,
-            scaling,
-            largest: size(varying) / 4.0,
-            clip: for_clip.map(|epsilon| Quantile {
-                name: "row clip: .97 quantile of the squared row norms".to_owned(),
-                epsilon,
-                level: (97, 100),
-            }),
-            moments: SecondMoments {
-                name: "second moments".to_owned(),
-                payment,
-            },
-            bits: config.grid_bits,
-            metadata: design.metadata.clone(),
-        }),
+        mechanism: Box::new(mechanism),
     })
 }
 
@@ -194,6 +207,22 @@ fn divide(
     })
 }
 
+/// # Claim
+/// The declared budget for the context's relation and unit, in its own currency: one optional [`Quantile`]
+/// and one [`SecondMoments`] are bought.
+/// # Assumptions
+/// Those of the primitives.
+/// # Composition
+/// Sequential. (ε, δ) and pure ε: a tenth of ε for the clip, the rest (and all of δ) for the moments. ρ: the
+/// clip takes what its bounded-range price ε²/8 comes to, about ρ/20; the moments get exactly the rest.
+/// # Arithmetic
+/// Floor of the X block's eigenvalues ½·s·√(2p); b = G⁻¹v; covariance G⁻¹(σ_r²·G + Cov e)G⁻¹ (see `fit`);
+/// prediction coefficients with ridge 2·p·σ_off²/max(W_yy, σ_yy). Intervals by Student's t.
+/// # Checked by
+/// `golden::{linear_meets_least_squares, linear_without_intercept_is_exact}`,
+/// `contract::{linear_totals_in_every_currency, every_kind_answers_on_every_table}`, `seeded::linear_intervals_cover`
+/// # References
+/// `decisions.md` §2.7, §5.5; `beyond.md` §7; `privacy.md` §14
 struct Linear {
     names: Vec<String>,
     has_intercept: bool,
