@@ -5,7 +5,8 @@ use std::ops::Range as Span;
 
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
-use reticent_mechanisms::primitives::{Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
+use reticent_mechanisms::primitives::{
+    Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;

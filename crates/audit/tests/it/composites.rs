@@ -87,7 +87,12 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
 
 #[test]
 fn all() {
-    let rows = vec![vec![0.0, 0.0], vec![1.5, 1.0], vec![4.0, 1.0], vec![f64::NAN, 1.0]];
+    let rows = vec![
+        vec![0.0, 0.0],
+        vec![1.5, 1.0],
+        vec![4.0, 1.0],
+        vec![f64::NAN, 1.0],
+    ];
     let universe = Universe::rows(schema(), rows);
     let tables = universe.tables(2);
     let mut failures = Vec::new();
@@ -129,7 +134,9 @@ fn all() {
                             failures.push(format!("{} {relation}: costs {own}", row.name));
                         }
                     }
-                    Err(e) => failures.push(format!("{} {relation} k={rows_per_unit}: {e}", row.name)),
+                    Err(e) => {
+                        failures.push(format!("{} {relation} k={rows_per_unit}: {e}", row.name));
+                    }
                 }
             }
         }

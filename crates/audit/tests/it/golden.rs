@@ -101,19 +101,15 @@ fn range_finder_on_parts() {
     }
 }
 
-/// Instance 6: three queries with q − T anywhere in −3..2, every pattern of differences the relation allows: the
-/// shipped constants are reached exactly and never exceeded.
+/// Instance 6: three queries near their thresholds, every pattern of differences the relation allows: the shipped
+/// constants are reached exactly and never exceeded.
 #[test]
 fn sparse_vector() {
     // the cells of one record: in none, one or several of the three queries
-    let patterns: [&[std::ops::Range<usize>]; 3] = [
-        &[0..1, 1..2, 2..3],
-        &[0..1, 1..2, 1..3],
-        &[0..2, 1..3, 2..4],
-    ];
+    let patterns: [&[std::ops::Range<usize>]; 2] = [&[0..1, 1..2, 1..3], &[0..2, 1..3, 2..4]];
     let mut worst = [[0.0_f64; 2]; 2];
     for queries in patterns {
-        for thresholds in [[0, 0, 0], [1, 1, 1], [1, 3, 2]] {
+        for thresholds in [[1, 1, 1], [1, 2, 3]] {
             for c in [1, 2] {
                 let audit = n::sparse_vector(ratio(1, 1), queries, &thresholds, c, false, false, 2);
                 for (shares, own) in audit.shares().iter().zip(&mut worst[c as usize - 1]) {
@@ -305,6 +301,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 
 /// Instance 11: sensitivities of second moments by brute force over the vertices of the cube.
 #[test]
+#[allow(clippy::approx_constant, reason = "printed golden values")]
 fn moments() {
     let plain = [
         (1.1456, 1.0),
