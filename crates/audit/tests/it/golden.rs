@@ -240,6 +240,41 @@ fn objective_density() {
     close(&worst, &[0.651_437_3, 0.466_849_1], 1e-6);
 }
 
+/// The shipped constants of objective perturbation are those of instance 2.
+#[test]
+fn objective_constants() {
+    let step = reticent_mechanisms::primitives::Objective {
+        name: "fit".to_owned(),
+        // ε_o = 99 % of it is 1
+        epsilon: ratio(100, 99),
+        covariates: 0..1,
+        outcome: 1,
+        intercept: None,
+        radius: 1.0,
+        penalty: ratio(1, 4),
+    };
+    for (relation, factor) in RELATIONS.into_iter().zip([1.0, 2.0]) {
+        let context = Context::records(relation);
+        let constants = step.calibration(&context).unwrap();
+        let value = |x: &Rational| x.to_f64().value();
+        let left = 1.0 - 2.0_f64.ln();
+        assert!((value(&constants.noise_epsilon) - left).abs() < 1e-9);
+        assert!(value(&constants.scale) >= factor / left * (1.0 - 1e-15));
+        assert!((value(&constants.scale) * left / factor - 1.0).abs() < 1e-9);
+        assert!((value(&constants.solver_epsilon) - 1.0 / 99.0).abs() < 1e-12);
+        // 2γ/(Λ ε_s), γ = 10^-9 R
+        assert!((value(&constants.solver_scale) / (8e-9 * 99.0) - 1.0).abs() < 1e-9);
+        let spent = step.event(&context).price(Currency::Pure).unwrap();
+        assert_eq!(spent.under(relation).unwrap().amount, ratio(100, 99));
+        // a unit of two rows: half of ε for each
+        let pair = Context {
+            rows_per_unit: 2,
+            ..context
+        };
+        assert!(step.calibration(&pair).is_err(), "ln 2 is more than .495");
+    }
+}
+
 /// Instance 2, second part: records (1, x), 6459 × (.77, +1), 6051 × (.93, −1), then (1, +1) against (.7, −1).
 #[test]
 fn objective_density_with_intercept() {

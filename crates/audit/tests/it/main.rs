@@ -6,6 +6,7 @@ mod composites;
 mod golden;
 mod neighbours;
 mod registry;
+mod statistical;
 
 use dashu::integer::{IBig, UBig};
 use reticent_accounting::{Currency, Rational, Relation};
