@@ -203,7 +203,7 @@ impl<'a> Section<'a> {
         if self.path.is_empty() {
             refusal
         } else {
-            refusal.for_key(self.path.clone())
+            refusal.for_key(&self.path)
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> Section<'a> {
             Some(unknown) => Err(Refusal::request("unknown key")
                 .in_file(self.document.file)
                 .at_line(unknown.line)
-                .for_key(unknown.path.clone())
+                .for_key(&unknown.path)
                 .accepting(suggest::advice(unknown.name, &self.known))),
         }
     }

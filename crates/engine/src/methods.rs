@@ -7,13 +7,16 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, planning, residuals, roc,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, planning,
+    residuals, roc,
 };
 use serde_json::{Value, json};
 
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
-use crate::kinds::{Binning, Clip, DEFAULT_BINS, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling};
+use crate::kinds::{
+    Binning, Clip, DEFAULT_BINS, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling,
+};
 use crate::model::Model;
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
@@ -42,24 +45,49 @@ pub(crate) fn prepare(
             simple::histogram(&facts, axis(&facts, &s.column, &binning)?, epsilon)
         }
         KindSpec::Crosstab(s) => {
-            let axes = s.columns.iter().map(|c| axis(&facts, c, &s.binning(c))).collect::<Result<_, _>>()?;
+            let axes = s
+                .columns
+                .iter()
+                .map(|c| axis(&facts, c, &s.binning(c)))
+                .collect::<Result<_, _>>()?;
             simple::crosstab(&facts, axes, epsilon)
         }
         KindSpec::Quantiles(s) => {
             let levels: Vec<f64> = s.levels.iter().map(rational_to_f64).collect();
-            simple::quantiles(&facts, expression(&s.of, schema, "of")?, &s.of, &levels, s.cells, epsilon)
+            simple::quantiles(
+                &facts,
+                expression(&s.of, schema, "of")?,
+                &s.of,
+                &levels,
+                s.cells,
+                epsilon,
+            )
         }
         KindSpec::Bounds(s) => {
             let coverage = rational_to_f64(&s.coverage);
-            simple::bounds(&facts, expression(&s.of, schema, "of")?, &s.of, coverage, epsilon)
+            simple::bounds(
+                &facts,
+                expression(&s.of, schema, "of")?,
+                &s.of,
+                coverage,
+                epsilon,
+            )
         }
-        KindSpec::Logistic(s) => logistic::prepare(&facts, &logistic_design(schema, s)?, &logistic_config(s, &entry.payment)),
+        KindSpec::Logistic(s) => logistic::prepare(
+            &facts,
+            &logistic_design(schema, s)?,
+            &logistic_config(s, &entry.payment),
+        ),
         KindSpec::Linear(s) => linear::prepare(
             &facts,
             &linear_design(schema, s)?,
             &linear::Config {
                 payment: moments_payment(context.currency, &entry.payment)?,
-                clip: if matches!(s.clip, Clip::None) { linear::Clip::None } else { linear::Clip::Private },
+                clip: if matches!(s.clip, Clip::None) {
+                    linear::Clip::None
+                } else {
+                    linear::Clip::Private
+                },
                 grid_bits: s.grid_bits,
             },
         ),
@@ -81,7 +109,12 @@ pub(crate) fn prepare(
                 metadata: about(&s.model, None),
                 ..residuals::Config::new(epsilon.clone())
             };
-            residuals::prepare(&facts, &model.fitted(&design), design.response.expr(), config)
+            residuals::prepare(
+                &facts,
+                &model.fitted(&design),
+                design.response.expr(),
+                config,
+            )
         }
         KindSpec::BinnedResiduals(s) => {
             let (model, design) = examined(model, schema)?;
@@ -99,28 +132,50 @@ pub(crate) fn prepare(
 }
 
 /// What to expect of a release, from public numbers only; `rows` counts the whole table.
-pub(crate) fn accuracy(resolved: &Resolved, entry: &Entry, context: &Context, rows: Option<f64>) -> Option<String> {
+pub(crate) fn accuracy(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    rows: Option<f64>,
+) -> Option<String> {
     let rows = rows.map(|n| n * entry.fraction);
     rows?;
     let facts = facts(resolved, context, rows);
     let epsilon = &entry.payment.epsilon;
     let schema = &*resolved.dataset.schema;
-    let Some(spec) = &entry.spec else { return Some(planning::count(&facts, epsilon).sentence) };
+    let Some(spec) = &entry.spec else {
+        return Some(planning::count(&facts, epsilon).sentence);
+    };
     let prediction = match &spec.kind {
         KindSpec::Count => planning::count(&facts, epsilon),
-        KindSpec::Sum(s) => planning::sum(&facts, &formula::expression(&s.of, schema).ok()?, epsilon).ok()?,
-        KindSpec::Mean(s) => planning::mean(&facts, &formula::expression(&s.of, schema).ok()?, epsilon).ok()?,
+        KindSpec::Sum(s) => {
+            planning::sum(&facts, &formula::expression(&s.of, schema).ok()?, epsilon).ok()?
+        }
+        KindSpec::Mean(s) => {
+            planning::mean(&facts, &formula::expression(&s.of, schema).ok()?, epsilon).ok()?
+        }
         KindSpec::Histogram(s) => {
             let binning = s.bins.clone().unwrap_or(Binning::Even(DEFAULT_BINS));
-            planning::table(&facts, cells(&axis(&facts, &s.column, &binning).ok()?), epsilon)
+            planning::table(
+                &facts,
+                cells(&axis(&facts, &s.column, &binning).ok()?),
+                epsilon,
+            )
         }
         KindSpec::Crosstab(s) => {
-            let each = s.columns.iter().map(|c| axis(&facts, c, &s.binning(c)).map_or(1, |a| cells(&a)));
+            let each = s
+                .columns
+                .iter()
+                .map(|c| axis(&facts, c, &s.binning(c)).map_or(1, |a| cells(&a)));
             planning::table(&facts, each.fold(1, usize::saturating_mul), epsilon)
         }
         KindSpec::Quantiles(s) => planning::quantiles(&facts, s.levels.len(), s.cells, epsilon),
         KindSpec::Bounds(s) => planning::bounds(&facts, rational_to_f64(&s.coverage), epsilon),
-        KindSpec::Logistic(s) => planning::logistic(&facts, logistic_design(schema, s).ok()?.terms.len(), epsilon),
+        KindSpec::Logistic(s) => planning::logistic(
+            &facts,
+            logistic_design(schema, s).ok()?.terms.len(),
+            epsilon,
+        ),
         KindSpec::Linear(s) => {
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::linear(&facts, linear_design(schema, s).ok()?.terms.len(), &payment)
@@ -138,10 +193,18 @@ pub(crate) fn blank_model(resolved: &Resolved, entry: &Entry) -> Result<Model, R
     let (formula, positive, family) = match entry.spec.as_ref().map(|s| &s.kind) {
         Some(KindSpec::Logistic(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
         Some(KindSpec::Linear(s)) => (&s.formula, None, Family::Linear),
-        _ => return Err(Refusal::request("examines a release that is not a model").for_key("model")),
+        _ => {
+            return Err(Refusal::request("examines a release that is not a model").for_key("model"));
+        }
     };
     let design = compile(formula, schema, positive.as_deref(), family)?;
-    Ok(Model { family, formula: design.formula, positive, intercept: 0.0, coefficients: Vec::new() })
+    Ok(Model {
+        family,
+        formula: design.formula,
+        positive,
+        intercept: 0.0,
+        coefficients: Vec::new(),
+    })
 }
 
 fn facts<'a>(resolved: &'a Resolved, context: &'a Context, rows: Option<f64>) -> Facts<'a> {
@@ -166,25 +229,47 @@ fn expression(text: &str, schema: &Schema, key: &str) -> Result<Expr, Refusal> {
     formula::expression(text, schema).map_err(|e| formula_error(&e, key))
 }
 
-fn compile(text: &str, schema: &Schema, positive: Option<&str>, family: Family) -> Result<Design, Refusal> {
+fn compile(
+    text: &str,
+    schema: &Schema,
+    positive: Option<&str>,
+    family: Family,
+) -> Result<Design, Refusal> {
     formula::compile(text, schema, positive, family).map_err(|e| formula_error(&e, "formula"))
 }
 
 fn axis(facts: &Facts<'_>, column: &str, binning: &Binning) -> Result<AxisSpec, Refusal> {
-    let at = facts.schema.position(column).ok_or_else(|| Refusal::request(format!("there is no column {column}")))?;
+    let at = facts
+        .schema
+        .position(column)
+        .ok_or_else(|| Refusal::request(format!("there is no column {column}")))?;
     let (expr, cut) = match &facts.schema.columns[at].kind {
         Kind::Levels { levels, .. } => (Expr::Code(at), AxisCut::Levels(levels.clone())),
-        Kind::Id => return Err(Refusal::request(format!("{column} identifies people; it cannot be tabulated"))),
+        Kind::Id => {
+            return Err(Refusal::request(format!(
+                "{column} identifies people; it cannot be tabulated"
+            )));
+        }
         Kind::Integer { .. } | Kind::Real { .. } => {
-            let bounds = Scope::new(facts.schema, facts.filter).column(at).map_err(|e| Refusal::request(e.to_string()))?;
+            let bounds = Scope::new(facts.schema, facts.filter)
+                .column(at)
+                .map_err(|e| Refusal::request(e.to_string()))?;
             let cut = match binning {
-                Binning::Even(n) => AxisCut::Even { lower: bounds.lower, upper: bounds.upper, cells: *n },
+                Binning::Even(n) => AxisCut::Even {
+                    lower: bounds.lower,
+                    upper: bounds.upper,
+                    cells: *n,
+                },
                 Binning::Edges(edges) => AxisCut::Edges(edges.clone()),
             };
             (Expr::Column(at), cut)
         }
     };
-    Ok(AxisSpec { name: column.to_owned(), expr, cut })
+    Ok(AxisSpec {
+        name: column.to_owned(),
+        expr,
+        cut,
+    })
 }
 
 fn cells(axis: &AxisSpec) -> usize {
@@ -196,16 +281,27 @@ fn cells(axis: &AxisSpec) -> usize {
 }
 
 fn logistic_design(schema: &Schema, spec: &LogisticSpec) -> Result<DesignSpec, Refusal> {
-    let design = compile(&spec.formula, schema, spec.positive.as_deref(), Family::Logistic)?;
+    let design = compile(
+        &spec.formula,
+        schema,
+        spec.positive.as_deref(),
+        Family::Logistic,
+    )?;
     let positive = match &design.response {
-        Response::Binary { levels, positive, .. } => levels.get(*positive as usize).cloned(),
+        Response::Binary {
+            levels, positive, ..
+        } => levels.get(*positive as usize).cloned(),
         Response::Numeric { .. } => None,
     };
     Ok(design_spec(schema, design, positive.as_deref()))
 }
 
 fn linear_design(schema: &Schema, spec: &LinearSpec) -> Result<DesignSpec, Refusal> {
-    Ok(design_spec(schema, compile(&spec.formula, schema, None, Family::Linear)?, None))
+    Ok(design_spec(
+        schema,
+        compile(&spec.formula, schema, None, Family::Linear)?,
+        None,
+    ))
 }
 
 /// The design with the public facts that let the released model predict by itself.
@@ -219,7 +315,12 @@ fn design_spec(schema: &Schema, design: Design, positive: Option<&str>) -> Desig
     design.response.expr().walk(&mut visit);
     used.sort_unstable();
     used.dedup();
-    let columns = Schema { columns: used.iter().filter_map(|c| schema.columns.get(*c).cloned()).collect() };
+    let columns = Schema {
+        columns: used
+            .iter()
+            .filter_map(|c| schema.columns.get(*c).cloned())
+            .collect(),
+    };
     let mut metadata = json!({
         "formula": design.formula,
         "response": design.response.name(),
@@ -254,22 +355,34 @@ fn logistic_config(spec: &LogisticSpec, payment: &Payment) -> logistic::Config {
 
 fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayment, Refusal> {
     Ok(match currency {
-        Currency::Pure => MomentsPayment::Pure { epsilon: payment.epsilon.clone() },
-        Currency::Concentrated => MomentsPayment::Concentrated { rho: payment.claim.amount.clone() },
+        Currency::Pure => MomentsPayment::Pure {
+            epsilon: payment.epsilon.clone(),
+        },
+        Currency::Concentrated => MomentsPayment::Concentrated {
+            rho: payment.claim.amount.clone(),
+        },
         Currency::Approximate if payment.delta > reticent_accounting::Rational::ZERO => {
-            MomentsPayment::Approximate { epsilon: payment.epsilon.clone(), delta: payment.delta.clone() }
+            MomentsPayment::Approximate {
+                epsilon: payment.epsilon.clone(),
+                delta: payment.delta.clone(),
+            }
         }
         Currency::Approximate => {
-            return Err(Refusal::request("a linear model needs a delta here: its noise is Gaussian")
-                .for_key("release.delta")
-                .accepting("Write for example delta = \"1e-7\"."));
+            return Err(Refusal::request(
+                "a linear model needs a delta here: its noise is Gaussian",
+            )
+            .for_key("release.delta")
+            .accepting("Write for example delta = \"1e-7\"."));
         }
     })
 }
 
 fn examined<'m>(model: Option<&'m Model>, schema: &Schema) -> Result<(&'m Model, Design), Refusal> {
-    let model = model.ok_or_else(|| Refusal::request("there is no model to examine").for_key("model"))?;
-    let design = model.design(schema).map_err(|e| Refusal::request(e.to_string()).for_key("model"))?;
+    let model =
+        model.ok_or_else(|| Refusal::request("there is no model to examine").for_key("model"))?;
+    let design = model
+        .design(schema)
+        .map_err(|e| Refusal::request(e.to_string()).for_key("model"))?;
     Ok((model, design))
 }
 
@@ -278,12 +391,19 @@ fn about(model: &ModelRef, design: Option<&Design>) -> Value {
     let name = match model {
         ModelRef::Release(id) => id.clone(),
         ModelRef::File { path, id } => {
-            format!("{}#{id}", path.file_name().unwrap_or_default().to_string_lossy())
+            format!(
+                "{}#{id}",
+                path.file_name().unwrap_or_default().to_string_lossy()
+            )
         }
     };
     let mut fields = json!({"model": name});
-    if let (Some(Response::Binary { levels, positive, .. }), Value::Object(fields)) =
-        (design.map(|d| &d.response), &mut fields)
+    if let (
+        Some(Response::Binary {
+            levels, positive, ..
+        }),
+        Value::Object(fields),
+    ) = (design.map(|d| &d.response), &mut fields)
     {
         fields.insert("positive".to_owned(), json!(levels.get(*positive as usize)));
     }

@@ -44,10 +44,10 @@ pub struct Refusal {
     pub line: Option<u32>,
     /// The key, with the names of the tables that contain it, such as `columns.age.lower`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
+    pub key: Option<Box<str>>,
     /// The value as written, shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
+    pub value: Option<Box<str>>,
     /// What would be accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
@@ -92,15 +92,15 @@ impl Refusal {
 
     /// Adds the key.
     #[must_use]
-    pub fn for_key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+    pub fn for_key(mut self, key: impl AsRef<str>) -> Self {
+        self.key = Some(key.as_ref().into());
         self
     }
 
     /// Adds the value, shortened to a readable length.
     #[must_use]
     pub fn with_value(mut self, value: impl AsRef<str>) -> Self {
-        self.value = Some(shorten(value.as_ref(), 80));
+        self.value = Some(shorten(value.as_ref(), 80).into());
         self
     }
 

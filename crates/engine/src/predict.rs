@@ -20,11 +20,15 @@ use crate::outcome::Refusal;
 /// empty predictions. Numbers are clamped to the bounds the model was fitted under.
 pub fn predict(model: &str, data: &Path) -> Result<String, Failure> {
     let (path, id) = model.split_once('#').ok_or_else(|| {
-        Refusal::request("names no release").for_key("model").with_value(model).accepting("Write release.json#id.")
+        Refusal::request("names no release")
+            .for_key("model")
+            .with_value(model)
+            .accepting("Write release.json#id.")
     })?;
     let text = read(Path::new(path))?;
     let refuse = |what: String| Refusal::request(what).in_file(Path::new(path));
-    let document: Value = serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;
+    let document: Value =
+        serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;
     let releases = document.get("releases").and_then(Value::as_array);
     let release = releases
         .into_iter()
@@ -37,15 +41,30 @@ pub fn predict(model: &str, data: &Path) -> Result<String, Failure> {
         .get("columns")
         .cloned()
         .and_then(|c| serde_json::from_value(c).ok())
-        .ok_or_else(|| refuse("the model does not say which columns it was fitted on".to_owned()))?;
+        .ok_or_else(|| {
+            refuse("the model does not say which columns it was fitted on".to_owned())
+        })?;
     let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
     let predictor = model.linear_predictor(&design);
     let rows = Rows::open(data, &schema, &predictor)?;
     let mut out = String::new();
     let classes = match (&design.response, model.family) {
-        (Response::Binary { levels, positive, .. }, Family::Logistic) => {
-            let yes = levels.get(*positive as usize).cloned().unwrap_or_else(|| "1".to_owned());
-            let others: Vec<&String> = levels.iter().enumerate().filter(|(i, _)| *i != *positive as usize).map(|(_, l)| l).collect();
+        (
+            Response::Binary {
+                levels, positive, ..
+            },
+            Family::Logistic,
+        ) => {
+            let yes = levels
+                .get(*positive as usize)
+                .cloned()
+                .unwrap_or_else(|| "1".to_owned());
+            let others: Vec<&String> = levels
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| *i != *positive as usize)
+                .map(|(_, l)| l)
+                .collect();
             let no = match others.as_slice() {
                 [one] => (*one).clone(),
                 _ => format!("not {yes}"),
@@ -74,13 +93,23 @@ pub fn predict(model: &str, data: &Path) -> Result<String, Failure> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|source| Error::File { path: path.to_owned(), what: "the file cannot be read", source }.into())
+    std::fs::read_to_string(path).map_err(|source| {
+        Error::File {
+            path: path.to_owned(),
+            what: "the file cannot be read",
+            source,
+        }
+        .into()
+    })
 }
 
 /// A CSV field, quoted where needed.
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 /// Numbers (levels: the index) of one row by schema position.
@@ -93,7 +122,12 @@ struct Rows {
 impl Rows {
     fn open(path: &Path, schema: &Schema, predictor: &Expr) -> Result<Self, Failure> {
         let fail = |source: std::io::Error| -> Failure {
-            Error::File { path: path.to_owned(), what: "the rows cannot be read", source }.into()
+            Error::File {
+                path: path.to_owned(),
+                what: "the rows cannot be read",
+                source,
+            }
+            .into()
         };
         let file = std::fs::File::open(path).map_err(fail)?;
         let plain: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
@@ -101,8 +135,14 @@ impl Rows {
         } else {
             Box::new(file)
         };
-        let mut reader = csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(plain);
-        let headers = reader.byte_headers().map_err(|e| fail(std::io::Error::other(e)))?.clone();
+        let mut reader = csv::ReaderBuilder::new()
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .from_reader(plain);
+        let headers = reader
+            .byte_headers()
+            .map_err(|e| fail(std::io::Error::other(e)))?
+            .clone();
         let mut used = Vec::new();
         predictor.walk(&mut |e| match e {
             Expr::Column(c) | Expr::Code(c) | Expr::Level { column: c, .. } => used.push(*c),
@@ -114,18 +154,28 @@ impl Rows {
         for column in used {
             let name = &schema.columns[column].name;
             let bare = |h: &[u8]| h.strip_prefix(b"\xef\xbb\xbf").unwrap_or(h).to_vec();
-            let at = headers.iter().position(|h| bare(h) == name.as_bytes()).ok_or_else(|| {
-                Refusal::request(format!("there is no column {name}, which the model needs")).in_file(path)
-            })?;
+            let at = headers
+                .iter()
+                .position(|h| bare(h) == name.as_bytes())
+                .ok_or_else(|| {
+                    Refusal::request(format!("there is no column {name}, which the model needs"))
+                        .in_file(path)
+                })?;
             places.push((column, at));
         }
         let mut cells = Vec::new();
         let mut record = csv::ByteRecord::new();
-        while reader.read_byte_record(&mut record).map_err(|e| fail(std::io::Error::other(e)))? {
+        while reader
+            .read_byte_record(&mut record)
+            .map_err(|e| fail(std::io::Error::other(e)))?
+        {
             cells.push(
                 places
                     .iter()
-                    .map(|(column, at)| number(schema, *column, record.get(*at).unwrap_or(b"")).map(|x| (*column, x)))
+                    .map(|(column, at)| {
+                        number(schema, *column, record.get(*at).unwrap_or(b""))
+                            .map(|x| (*column, x))
+                    })
                     .collect::<Option<Cells>>(),
             );
         }
@@ -134,7 +184,10 @@ impl Rows {
 }
 
 /// A cell as the model saw its like: clamped, or the level's index; `None` if missing or undeclared.
-#[allow(clippy::cast_precision_loss, reason = "bounds are at most 2^53 and levels few")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "bounds are at most 2^53 and levels few"
+)]
 fn number(schema: &Schema, column: usize, cell: &[u8]) -> Option<f64> {
     let column = schema.columns.get(column)?;
     let text = std::str::from_utf8(cell).ok();
@@ -143,7 +196,9 @@ fn number(schema: &Schema, column: usize, cell: &[u8]) -> Option<f64> {
         Missing::Drop => None,
     };
     match &column.kind {
-        Kind::Integer { lower, upper } => parsed(text).map(|x| x.clamp(*lower as f64, *upper as f64)).or(imputed),
+        Kind::Integer { lower, upper } => parsed(text)
+            .map(|x| x.clamp(*lower as f64, *upper as f64))
+            .or(imputed),
         Kind::Real { lower, upper } => parsed(text).map(|x| x.clamp(*lower, *upper)).or(imputed),
         Kind::Levels { levels, other } => {
             if cell.is_empty() {
@@ -157,7 +212,8 @@ fn number(schema: &Schema, column: usize, cell: &[u8]) -> Option<f64> {
 }
 
 fn parsed(text: Option<&str>) -> Option<f64> {
-    text.and_then(|t| t.parse::<f64>().ok()).filter(|x| !x.is_nan())
+    text.and_then(|t| t.parse::<f64>().ok())
+        .filter(|x| !x.is_nan())
 }
 
 fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
@@ -167,7 +223,9 @@ fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
         Expr::Constant(c) => *c,
         Expr::Column(c) | Expr::Code(c) => cells.get(c).copied().unwrap_or(f64::NAN),
         #[allow(clippy::float_cmp, reason = "level indices are small integers")]
-        Expr::Level { column, level } => truth(cells.get(column).copied() == Some(f64::from(*level))),
+        Expr::Level { column, level } => {
+            truth(cells.get(column).copied() == Some(f64::from(*level)))
+        }
         Expr::Term(_) => f64::NAN,
         Expr::Add(a, b) => of(a) + of(b),
         Expr::Sub(a, b) => of(a) - of(b),
@@ -189,7 +247,10 @@ fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
             }
         }
         Expr::Clamp(a, i) => of(a).clamp(i.lower, i.upper),
-        #[allow(clippy::float_cmp, reason = "the analyst's comparison, taken literally")]
+        #[allow(
+            clippy::float_cmp,
+            reason = "the analyst's comparison, taken literally"
+        )]
         Expr::Compare(how, a, b) => {
             let (a, b) = (of(a), of(b));
             truth(match how {

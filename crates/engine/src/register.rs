@@ -439,3 +439,233 @@ impl Report<'_> {
 fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ::parquet::arrow::ArrowWriter;
+    use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+    use reticent_mechanisms::rows::Missing;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::scan::Rejects;
+    use crate::scan::tests::{layout, write};
+
+    fn strict() -> Layout {
+        let mut layout = layout();
+        layout.rejects = vec![
+            Rejects {
+                missing: true,
+                other: true,
+                outside: true
+            };
+            4
+        ];
+        layout
+    }
+
+    fn csv_report(bytes: &[u8], layout: Layout) -> Registration {
+        let dir = TempDir::new().unwrap();
+        let path = write(&dir, "t.csv", bytes);
+        register(&Files::open(vec![path], Format::Csv, layout).unwrap()).unwrap()
+    }
+
+    fn short(report: &Registration) -> Vec<(u64, &str, &str, &str)> {
+        let errors = report.errors.iter();
+        errors
+            .map(|e| (e.line, e.column.as_str(), e.value.as_str(), e.what.as_str()))
+            .collect()
+    }
+
+    #[test]
+    fn every_fault_names_line_column_value_and_fix() {
+        let text = b"age,income,group,person\r\n\
+            30,1,a,p\r\n\
+            abc,1,a,p\r\n\
+            3.5,1,a,p\r\n\
+            \r\n\
+            30,\"1\n\",a,p\r\n\
+            30,x,\xff\xfe,p\r\n\
+            ,,?,\r\n\
+            16,1000001,c,p\r\n\
+            30,inf,b\r\n\
+            30,1,a,p,q\r\n";
+        let report = csv_report(text, strict());
+        let missing = "the cell is missing, which this column rejects";
+        let outside = "outside the declared bounds";
+        let expected = [
+            (3, "age", "abc", "not a whole number"),
+            (4, "age", "3.5", "not a whole number"),
+            (8, "income", "x", "not a number"),
+            (8, "group", "\u{fffd}\u{fffd}", "the text is not UTF-8"),
+            (9, "age", "", missing),
+            (9, "income", "", missing),
+            (9, "group", "?", missing),
+            (
+                9,
+                "person",
+                "",
+                "the identifier is missing, which this column rejects",
+            ),
+            (10, "age", "16", outside),
+            (10, "income", "1000001", outside),
+            (10, "group", "c", "not a declared level"),
+            (11, "", "", "the line has 3 cells, the header 4"),
+            (11, "income", "inf", outside),
+            (
+                11,
+                "person",
+                "",
+                "the identifier is missing, which this column rejects",
+            ),
+            (12, "", "", "the line has 5 cells, the header 4"),
+        ];
+        assert_eq!(short(&report), expected);
+        assert_eq!((report.rows, report.total_errors), (9, 15));
+        assert!(
+            report
+                .errors
+                .iter()
+                .all(|e| !e.fix.is_empty() && e.file.ends_with("t.csv"))
+        );
+        let shown = report.errors[0].to_string();
+        assert!(shown.ends_with(
+            "t.csv, line 3, column `age`, value `abc`: not a whole number; \
+             correct the cell, or list its text in `missing_values`"
+        ));
+    }
+
+    #[test]
+    fn lenient_policies_accept_what_they_declare() {
+        let text = b"age,income,group,person\n16,1,a,p\n-9,nan,?,\n30,-inf,zzz,p\n91,,,p\n";
+        let report = csv_report(text, layout());
+        assert_eq!(short(&report), []);
+        let clamped: Vec<(&str, u64)> = report
+            .clamped
+            .iter()
+            .map(|(name, n)| (name.as_str(), *n))
+            .collect();
+        assert_eq!(
+            clamped,
+            [("age", 2), ("income", 1), ("group", 0), ("person", 0)]
+        );
+    }
+
+    #[test]
+    fn long_fields_are_shortened_and_errors_capped() {
+        let long = "y".repeat(1_000_000);
+        let longer = "z".repeat(FIELD_CAP + 5);
+        let text =
+            format!("age,income,group,person\n1,1,{long},p\n1,1,a,{longer}\n1,1,{longer},p\n");
+        let report = csv_report(text.as_bytes(), {
+            let mut layout = layout();
+            layout.rejects[2].other = true;
+            layout
+        });
+        assert_eq!(report.total_errors, 3);
+        assert_eq!(report.errors[0].value, format!("{}…", "y".repeat(40)));
+        assert_eq!(
+            report.errors[1].what,
+            "the identifier is longer than a mebibyte"
+        );
+        assert_eq!(report.errors[2].what, "the text is longer than a mebibyte");
+        let many = format!("age,income,group,person\n{}", "x,1,a,p\n".repeat(500));
+        let report = csv_report(many.as_bytes(), layout());
+        assert_eq!((report.errors.len(), report.total_errors), (SHOWN, 500));
+    }
+
+    #[test]
+    fn no_rows_is_an_error() {
+        let report = csv_report(b"age,income,group,person\n", layout());
+        assert_eq!(
+            short(&report),
+            [(1, "", "", "there are no rows below the header")]
+        );
+        assert_eq!(
+            csv_report(b"age,income,group,person\n20,1,a,p", layout()).total_errors,
+            0
+        );
+    }
+
+    #[test]
+    fn parquet_rows_are_counted_from_one() {
+        let text = |v: Vec<Option<&str>>| Arc::new(StringArray::from(v)) as ArrayRef;
+        let income = Float64Array::from(vec![Some(f64::NAN), Some(-1.0), None]);
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("age", text(vec![Some("20"), Some("twenty"), None]), true),
+            ("income", Arc::new(income) as ArrayRef, true),
+            ("group", text(vec![Some("a"), Some("c"), Some("b")]), true),
+            ("person", text(vec![Some("p"), Some("p"), Some("p")]), true),
+        ])
+        .unwrap();
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("t.parquet");
+        let file = File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let report =
+            register(&Files::open(vec![path], Format::Parquet, strict()).unwrap()).unwrap();
+        let missing = "the cell is missing, which this column rejects";
+        let expected = [
+            (1, "income", "NaN", missing),
+            (2, "age", "twenty", "not a whole number"),
+            (2, "income", "-1.0", "outside the declared bounds"),
+            (2, "group", "c", "not a declared level"),
+            (3, "age", "", missing),
+            (3, "income", "", missing),
+        ];
+        assert_eq!(short(&report), expected);
+        assert_eq!(report.clamped[1], ("income".to_owned(), 1));
+    }
+
+    #[test]
+    fn fingerprints_notice_any_change_and_hide_the_data() {
+        let dir = TempDir::new().unwrap();
+        let (a, b) = (write(&dir, "a", b"12"), write(&dir, "b", b"345"));
+        let key = [7; 32];
+        let of = |paths: &[&PathBuf]| {
+            fingerprint(
+                &key,
+                &paths.iter().map(|p| (*p).clone()).collect::<Vec<_>>(),
+            )
+            .unwrap()
+        };
+        let first = of(&[&a, &b]);
+        assert_eq!(first, of(&[&a, &b]));
+        assert!(first != of(&[&b, &a]) && first != of(&[&a]) && first != of(&[&a, &b, &b]));
+        assert!(first != fingerprint(&[8; 32], &[a.clone(), b.clone()]).unwrap());
+        verify_fingerprint(&key, &[a.clone(), b.clone()], &first).unwrap();
+        // A byte moved across the border between files.
+        write(&dir, "a", b"123");
+        write(&dir, "b", b"45");
+        let message = verify_fingerprint(&key, &[a.clone(), b], &first)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.starts_with("data changed since registration"),
+            "{message}"
+        );
+        std::fs::remove_file(&a).unwrap();
+        assert!(matches!(
+            fingerprint(&key, &[a]),
+            Err(SourceError::Io { .. })
+        ));
+        // Fresh keys: two registrations of the same bytes do not look alike.
+        let text = b"age,income,group,person\n20,1,a,p\n";
+        let (x, y) = (csv_report(text, layout()), csv_report(text, layout()));
+        assert!(x.key != y.key && x.fingerprint != y.fingerprint);
+    }
+
+    #[test]
+    fn imputation_does_not_hide_unparsable_cells() {
+        let mut layout = layout();
+        let mut schema = (*layout.schema).clone();
+        schema.columns[0].missing = Missing::Impute(40.0);
+        layout.schema = Arc::new(schema);
+        let report = csv_report(b"age,income,group,person\n,1,a,p\nabc,1,a,p\n", layout);
+        assert_eq!(short(&report), [(3, "age", "abc", "not a whole number")]);
+    }
+}

@@ -1,7 +1,6 @@
 //! `release.json`, the machine-readable result of a run, and the report made from it.
 
-use reticent_accounting::{Cost, Currency};
-use reticent_ledger::Stored;
+use reticent_accounting::{Cost, Currency, Relation};
 use reticent_mechanisms::Release;
 use serde_json::{Value, json};
 
@@ -55,16 +54,27 @@ pub fn text(document: &Value) -> String {
     text
 }
 
+/// What a run did to the budget.
+pub(crate) struct Spending<'a> {
+    /// Whether each entry came from the store.
+    pub(crate) stored: &'a [bool],
+    /// Total in the ledger after each entry, under the data set's relation.
+    pub(crate) running: &'a [Cost],
+    /// Total before and after the run.
+    pub(crate) spent: &'a (Cost, Cost),
+    /// The cap.
+    pub(crate) cap: &'a Cost,
+}
+
 /// The report of a run.
-pub fn report(
-    resolved: &Resolved,
-    document: &Value,
-    known: &[Option<Stored>],
-    spent: &(Cost, Cost),
-    cap: &Cost,
-) -> String {
-    let currency = resolved.dataset.currency;
+pub(crate) fn report(resolved: &Resolved, document: &Value, spending: &Spending<'_>) -> String {
+    let d = &resolved.dataset;
+    let show = |c: &Cost| cost(c, d.currency);
     let total = crate::session::total(resolved);
+    let other = match d.neighbours {
+        Relation::AddRemove => Relation::ReplaceOne,
+        Relation::ReplaceOne => Relation::AddRemove,
+    };
     let context = report::Context {
         title: None,
         dataset: None,
@@ -72,8 +82,8 @@ pub fn report(
         split: resolved.plan.split.as_ref().map(|s| {
             let (n, d) = s.test;
             let by = match &s.by {
-                crate::plan::SplitKey::Content => "content".to_owned(),
-                crate::plan::SplitKey::Column(c) => c.clone(),
+                crate::plan::SplitKey::Content => "content",
+                crate::plan::SplitKey::Column(c) => c,
             };
             format!(
                 "{n}/{d} for testing, by a hash of {by} with salt “{}”",
@@ -84,8 +94,9 @@ pub fn report(
         prices: resolved
             .entries
             .iter()
-            .zip(known)
-            .map(|(entry, known)| report::PriceRow {
+            .zip(spending.stored)
+            .zip(spending.running)
+            .map(|((entry, stored), running)| report::PriceRow {
                 id: entry.id.clone(),
                 asked: (entry.id == SIZE_ID).then(|| "number of rows, for planning".to_owned()),
                 part: Some(
@@ -94,19 +105,22 @@ pub fn report(
                         .as_ref()
                         .map_or_else(|| "all".to_owned(), |p| p.names().1),
                 ),
-                debited: Some(cost(&entry.payment.claim, currency)),
-                spent: None,
-                left: None,
-                stored: known.is_some(),
+                debited: Some(if *stored {
+                    show(&Cost::zero())
+                } else {
+                    show(&entry.payment.claim)
+                }),
+                spent: Some(show(running)),
+                left: Some(show(&spending.cap.minus(running))),
+                stored: *stored,
             })
             .collect(),
-        total: total
-            .under(resolved.dataset.neighbours)
-            .map(|c| cost(c, currency)),
+        total: total.under(d.neighbours).map(show),
+        total_other: total.under(other).map(show),
         budget: Some(report::Budget {
-            cap: cost(cap, currency),
-            before: cost(&spent.0, currency),
-            after: cost(&spent.1, currency),
+            cap: show(spending.cap),
+            before: show(&spending.spent.0),
+            after: show(&spending.spent.1),
         }),
         plan: Some(resolved.plan.text.clone()),
     };

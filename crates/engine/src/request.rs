@@ -10,7 +10,7 @@ use crate::plan::{Plan, ReleaseSpec, SplitSpec};
 /// SHA-256 of the canonical JSON of (data set id, data_version, relation, unit, split, where, the release
 /// with defaults resolved, request ids of released inputs). Comments, key order, the release's own id and
 /// the analyst do not enter.
-pub fn request_id(
+pub(crate) fn request_id(
     dataset: &Dataset,
     plan: &Plan,
     release: &ReleaseSpec,

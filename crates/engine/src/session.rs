@@ -1,5 +1,6 @@
 //! Pricing and running a plan.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use reticent_accounting::{Cost, Currency, Price, Relation, parallel, sequential};
@@ -98,7 +99,12 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
                     .as_ref()
                     .map_or_else(|| "all".to_owned(), |p| p.names().1),
                 price: claim(&resolved, entry),
-                accuracy: methods::accuracy(&resolved, entry, &frame_context(&resolved, entry), rows.map(to_f64)),
+                accuracy: methods::accuracy(
+                    &resolved,
+                    entry,
+                    &frame_context(&resolved, entry),
+                    rows.map(to_f64),
+                ),
             })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
@@ -207,7 +213,11 @@ fn place(resolved: &Resolved, entry: &Entry, refusal: Refusal) -> Refusal {
 }
 
 fn frame(resolved: &Resolved, entry: &Entry) -> RowProgram {
-    RowProgram { terms: Vec::new(), filter: resolved.filter.clone(), part: entry.part.clone() }
+    RowProgram {
+        terms: Vec::new(),
+        filter: resolved.filter.clone(),
+        part: entry.part.clone(),
+    }
 }
 
 fn frame_context(resolved: &Resolved, entry: &Entry) -> Context {
@@ -302,7 +312,15 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
         |s: &reticent_ledger::Status| s.spent.under(relation).cloned().unwrap_or_else(Cost::zero);
     let spent = (spent(&before), spent(&after));
     progress("writing the report");
-    let page = crate::release::report(&resolved, &release, &known, &spent, &after.cap);
+    let stored_flags: Vec<bool> = known.iter().map(Option::is_some).collect();
+    let running = running(&resolved, &before, &stored_flags);
+    let spending = crate::release::Spending {
+        stored: &stored_flags,
+        running: &running,
+        spent: &spent,
+        cap: &after.cap,
+    };
+    let page = crate::release::report(&resolved, &release, &spending);
     write(&out, "release.json", &crate::release::text(&release))?;
     write(&out, "report.html", &page)?;
     Ok(Ran {
@@ -313,6 +331,54 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
         currency: after.currency,
         stored,
     })
+}
+
+/// The ledger's total after each entry, from the totals before the run: as the ledger itself composes them.
+fn running(resolved: &Resolved, before: &reticent_ledger::Status, stored: &[bool]) -> Vec<Cost> {
+    let relation = resolved.dataset.neighbours;
+    let own = resolved
+        .entries
+        .iter()
+        .find_map(|e| e.part.as_ref().map(|p| p.names().0));
+    let mut elsewhere: Vec<Price> = Vec::new();
+    let mut parts: BTreeMap<String, Price> = BTreeMap::new();
+    let mut partitioned = Vec::new();
+    for p in &before.partitions {
+        partitioned.push(p.total.clone());
+        if Some(&p.partition) == own.as_ref() {
+            parts.clone_from(&p.parts);
+        } else {
+            elsewhere.push(p.total.clone());
+        }
+    }
+    // What was spent on all rows is the rest of the total.
+    let partitioned = sequential(&partitioned);
+    let rest = |r: Relation| Some(before.spent.under(r)?.minus(partitioned.under(r)?));
+    let mut plain = Price {
+        add_remove: rest(Relation::AddRemove),
+        replace_one: rest(Relation::ReplaceOne),
+    };
+    let mut totals = Vec::new();
+    for (entry, stored) in resolved.entries.iter().zip(stored) {
+        if !stored {
+            let price = claim(resolved, entry);
+            let slot = match &entry.part {
+                None => &mut plain,
+                Some(part) => parts.entry(part.names().1).or_insert_with(Price::zero),
+            };
+            *slot = sequential(&[slot.clone(), price]);
+        }
+        let by_part: Vec<Price> = parts.values().cloned().collect();
+        let mut all = elsewhere.clone();
+        all.extend([plain.clone(), parallel(&by_part)]);
+        totals.push(
+            sequential(&all)
+                .under(relation)
+                .cloned()
+                .unwrap_or_else(Cost::zero),
+        );
+    }
+    totals
 }
 
 /// Makes the paid releases wave by wave; one fused scan per wave.

@@ -78,7 +78,7 @@ impl Totals {
 
     pub(crate) fn total(&self) -> Price {
         let mut prices = vec![self.whole.clone()];
-        prices.extend(self.partitions.values().map(|parts| parallel_of(parts)));
+        prices.extend(self.partitions.values().map(parallel_of));
         sequential(&prices)
     }
 }
@@ -307,4 +307,68 @@ pub struct PartitionStatus {
     pub parts: BTreeMap<String, Price>,
     /// The parallel composition of the parts.
     pub total: Price,
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_accounting::{Rational, parse_rational};
+
+    use super::*;
+
+    fn price(add_remove: &str, replace_one: &str) -> Price {
+        let cost = |text: &str| Some(Cost::pure(parse_rational(text).unwrap()));
+        Price {
+            add_remove: cost(add_remove),
+            replace_one: cost(replace_one),
+        }
+    }
+
+    fn part(partition: &str, part: &str) -> (String, String) {
+        (partition.to_owned(), part.to_owned())
+    }
+
+    /// By hand: train .3+.1, test .25; add/remove max = .4; replace-one max(.8, .5, .4+.25) = .8,
+    /// plus .1 | .2 over all rows.
+    #[test]
+    fn partitions_pay_their_worst_part() {
+        let mut totals = Totals::new();
+        totals.add(&price("0.3", "0.6"), Some(&part("p", "train")));
+        totals.add(&price("0.1", "0.2"), Some(&part("p", "train")));
+        totals.add(&price("0.25", "0.5"), Some(&part("p", "test")));
+        totals.add(&price("0.1", "0.2"), None);
+        assert_eq!(totals.total(), price("0.5", "1"));
+        // Replace-one across the parts dominates when single parts have sharp replace-one costs.
+        let mut sharp = Totals::new();
+        sharp.add(&price("0.4", "0.4"), Some(&part("p", "train")));
+        sharp.add(&price("0.6", "0.6"), Some(&part("p", "test")));
+        assert_eq!(sharp.total(), price("0.6", "1"));
+    }
+
+    #[test]
+    fn two_partitions_add() {
+        let mut totals = Totals::new();
+        totals.add(&price("0.3", "0.6"), Some(&part("p", "train")));
+        totals.add(&price("0.3", "0.6"), Some(&part("q", "train")));
+        assert_eq!(totals.total(), price("0.6", "1.2"));
+    }
+
+    /// An exact count inside a part makes the whole replace-one total unbounded.
+    #[test]
+    fn unbounded_parts_stay_unbounded() {
+        let mut totals = Totals::new();
+        let exact = Price {
+            add_remove: None,
+            replace_one: Some(Cost::pure(Rational::ZERO)),
+        };
+        totals.add(&exact, None);
+        assert_eq!(totals.total().replace_one, Some(Cost::zero()));
+        totals.add(&exact, Some(&part("p", "train")));
+        assert_eq!(
+            totals.total(),
+            Price {
+                add_remove: None,
+                replace_one: None
+            }
+        );
+    }
 }

@@ -95,7 +95,9 @@ impl FromStr for RequestId {
 
 /// Lower-case hexadecimal digits.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes
+        .iter()
+        .fold(String::new(), |text, b| text + &format!("{b:02x}"))
 }
 
 /// Reads exactly 64 hexadecimal digits.

@@ -10,7 +10,7 @@ use reticent_accounting::{Cost, Currency, Price};
 use rusqlite::Connection;
 
 use crate::book::{Answer, Book, Request, Status, Totals};
-use crate::entry::{self, NO_HEAD, Spend, next_head, write_body};
+use crate::entry::{self, NO_HEAD, Spend, next_head, read_body, write_body};
 use crate::error::{LedgerError, Whose};
 use crate::owner::Owner;
 use crate::sidecar;
@@ -28,7 +28,8 @@ use crate::{Entry, EntryKind, Identity, RequestId};
 /// the entries it has not seen, decides, writes, commits, then records the new head. Two processes
 /// therefore decide one after the other.
 /// # Checked by
-/// the tests of this module and `tests/it` (SIGKILL under load, full disk, tampering, two clients)
+/// `crash::survives_kills_under_two_clients`, `pay::two_clients_cannot_overspend_together`,
+/// `disk::a_full_disk_is_refused_before_anything_leaves`, `tamper::edited_rows_are_refused`
 pub struct Ledger {
     store: Store,
     book: RefCell<Book>,
@@ -207,6 +208,9 @@ impl Ledger {
                 held: Arc::new(()),
             }));
         }
+        if seen.is_empty() {
+            return Ok(slots);
+        }
         draft.check_caps(book)?;
         write.commit().map_err(|e| fault(&path, e))?;
         self.seal()?;
@@ -224,16 +228,10 @@ impl Ledger {
     /// the commit did happen, and the same payment for a new draw if it did not.
     pub fn publish(&mut self, slot: Paid, payload: &[u8]) -> Result<Stored, LedgerError> {
         self.check_process()?;
+        let Paid { request, owner, .. } = slot;
         let path = self.store.path().to_owned();
-        let stale = LedgerError::StalePayment {
-            request: slot.request,
-        };
-        if self
-            .owner
-            .as_ref()
-            .is_none_or(|owner| owner.id() != slot.owner)
-        {
-            return Err(stale);
+        if self.owner.as_ref().is_none_or(|mine| mine.id() != owner) {
+            return Err(LedgerError::StalePayment { request });
         }
         let write = self.store.write()?;
         let book = self.book.get_mut();
@@ -241,21 +239,21 @@ impl Ledger {
         let failed = |e| fault(&path, e);
         let unanswered = book
             .requests
-            .get(&slot.request)
+            .get(&request)
             .is_some_and(|r| r.release.is_none());
-        let holder = store::owner(&write, &slot.request).map_err(failed)?;
-        if !unanswered || holder.as_deref() != Some(slot.owner.as_str()) {
-            return Err(stale);
+        let holder = store::owner(&write, &request).map_err(failed)?;
+        if !unanswered || holder.as_deref() != Some(owner.as_str()) {
+            return Err(LedgerError::StalePayment { request });
         }
         let kind = EntryKind::Release {
-            request: slot.request,
+            request,
             digest: entry::digest(payload),
         };
         let (sequence, head) = append(&write, &path, (book.sequence, book.head), &kind)?;
-        store::store_payload(&write, &slot.request, payload).map_err(failed)?;
-        store::clear_owner(&write, &slot.request).map_err(failed)?;
+        store::store_payload(&write, &request, payload).map_err(failed)?;
+        store::clear_owner(&write, &request).map_err(failed)?;
         write.commit().map_err(failed)?;
-        self.issued.remove(&slot.request);
+        self.issued.remove(&request);
         self.seal()?;
         Ok(Stored {
             payload: payload.to_vec(),
@@ -283,7 +281,7 @@ impl Ledger {
     pub fn entries(&self) -> Result<Vec<Entry>, LedgerError> {
         let mut entries = Vec::new();
         walk(&*self.store.read()?, self.store.path(), |entry| {
-            entries.push(entry)
+            entries.push(entry);
         })?;
         Ok(entries)
     }
@@ -533,14 +531,20 @@ fn check_budget(cap: &Cost, currency: Currency) -> Result<(), LedgerError> {
         })
 }
 
+/// The text of an entry made now; it must read back as the same entry, or the ledger could not be
+/// opened again.
 fn body_of(path: &Path, kind: &EntryKind) -> Result<String, LedgerError> {
     let time = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |t| t.as_secs());
-    write_body(kind, time).map_err(|e| LedgerError::Io {
+    let body = write_body(kind, time).map_err(|e| LedgerError::Io {
         path: path.to_owned(),
         source: Box::new(e),
-    })
+    })?;
+    match read_body(&body) {
+        Ok((_, read)) if read == *kind => Ok(body),
+        _ => Err(LedgerError::Unrecordable),
+    }
 }
 
 /// Writes an entry after `tip`; gives the new tip.
@@ -627,7 +631,12 @@ fn follow(db: &Connection, path: &Path, book: &mut Book) -> Result<(), LedgerErr
 /// [`follow`] inside a write transaction, with the head file.
 fn catch_up(db: &Connection, path: &Path, book: &mut Book) -> Result<(), LedgerError> {
     follow(db, path, book)?;
-    check_head_file(db, path, book, sidecar::read(path)?)
+    let recorded = sidecar::read(path)?;
+    if recorded.is_none() && book.sequence == 0 {
+        // Registration was cut before it wrote the file; later entries need it.
+        return sidecar::write(path, 0, &book.head);
+    }
+    check_head_file(db, path, book, recorded)
 }
 
 fn check_head_file(
@@ -693,5 +702,107 @@ fn check_values(db: &Connection, path: &Path, book: &Book) -> Result<u64, Ledger
             path,
             format!("{answered} requests were answered but {values} values are stored"),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_accounting::{Rational, Relation};
+
+    use super::*;
+    use crate::Kind;
+
+    fn ledger(folder: &Path) -> Ledger {
+        let identity = Identity {
+            dataset: "survey".to_owned(),
+            data_version: "1".to_owned(),
+            relation: Relation::AddRemove,
+            currency: Currency::Pure,
+            cap: Cost::pure(Rational::from(1000)),
+            analysts: std::collections::BTreeMap::new(),
+            fingerprint_key: [1; 32],
+            fingerprint: [2; 32],
+            schema_digest: [3; 32],
+        };
+        Ledger::create(folder.join("full.ledger"), &identity).unwrap()
+    }
+
+    fn wanted(n: u8) -> Wanted {
+        let cost = Some(Cost::pure(Rational::ONE));
+        Wanted {
+            request: RequestId::from_bytes([n; 32]),
+            price: Price {
+                add_remove: cost.clone(),
+                replace_one: cost,
+            },
+            partition: None,
+            label: "count".to_owned(),
+        }
+    }
+
+    /// SQLite refuses to grow the file: the reservation fails before anything is handed out, what
+    /// was paid stays paid, and the ledger works again once there is space.
+    #[test]
+    fn a_full_file_is_refused_and_recovers() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = ledger(folder.path());
+        let pages: i64 = ledger
+            .store
+            .connection()
+            .pragma_query_value(None, "page_count", |r| r.get(0))
+            .unwrap();
+        let limit = |ledger: &Ledger, pages: i64| {
+            ledger
+                .store
+                .connection()
+                .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+                .unwrap();
+        };
+        limit(&ledger, pages + 2);
+        let (mut paid, mut failures) = (0_u64, 0);
+        for n in 0..40 {
+            match ledger.reserve("ann", &[wanted(n)]) {
+                Ok(slots) => {
+                    paid += 1;
+                    let Some(Slot::Paid(slot)) = slots.into_iter().next() else {
+                        panic!("not paid")
+                    };
+                    if let Err(error) = ledger.publish(slot, &[n; 9000]) {
+                        assert_eq!(error.kind(), Kind::DiskFull, "{error}");
+                        failures += 1;
+                    }
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::DiskFull, "{error}");
+                    failures += 1;
+                }
+            }
+        }
+        assert!(failures > 0 && paid > 0);
+        let spent = ledger.status().unwrap().spent.add_remove.unwrap();
+        assert_eq!(spent, Cost::pure(Rational::from(paid)));
+        limit(&ledger, 1 << 30);
+        let slots = ledger.reserve("ann", &[wanted(200)]).unwrap();
+        assert!(matches!(slots[0], Slot::Paid(_)));
+        ledger.verify(None).unwrap();
+    }
+
+    /// A payment handed out by this handle and dropped serves again; one still held does not.
+    #[test]
+    fn a_dropped_payment_serves_again_at_no_cost() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = ledger(folder.path());
+        let held = ledger.reserve("ann", &[wanted(1)]).unwrap();
+        assert_eq!(
+            ledger.reserve("ann", &[wanted(1)]).unwrap_err().kind(),
+            Kind::InProgress
+        );
+        drop(held);
+        let again = ledger.reserve("ann", &[wanted(1)]).unwrap();
+        assert!(matches!(again[0], Slot::Paid(_)));
+        assert_eq!(
+            ledger.status().unwrap().spent.add_remove.unwrap(),
+            Cost::pure(Rational::ONE)
+        );
     }
 }

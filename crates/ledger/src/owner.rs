@@ -8,7 +8,7 @@
 //! Files are made, tested and swept only by a holder of the ledger's write lock, so no one sees a
 //! file between its creation and its locking. The file system supports advisory locks.
 //! # Checked by
-//! `ledger::tests::{a_dead_owner_leaves_its_payment, a_live_owner_keeps_its_request}`
+//! `pay::{a_dead_owner_leaves_its_payment, a_live_owner_keeps_its_request}`
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;

@@ -24,8 +24,9 @@ pub(crate) const FORMAT: i64 = 1;
 /// Marks the file as ours ("RtLd").
 const APPLICATION: i64 = 0x5274_4C64;
 
-/// How long a writer waits for another.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a writer looks whether another one has finished: about 30 seconds in all. SQLite's own
+/// handler sleeps up to a tenth of a second between looks and can starve beside a busy writer.
+const LOOKS: i32 = 20_000;
 
 const TABLES: &str = "
     CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, head BLOB NOT NULL) STRICT;
@@ -76,6 +77,8 @@ impl Store {
             Ok(found) if !found.is_file() => return Err(damaged(path, "it is not a file")),
             Ok(_) => {}
         }
+        // One name for the head file and the owners, whichever link led here.
+        let path = &fs::canonicalize(path).map_err(|e| io_fault(path, e))?;
         let connection = Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -130,7 +133,9 @@ impl Store {
     fn prepare(&mut self) -> Result<(), LedgerError> {
         let path = self.path.clone();
         let failed = |e| fault(&path, e);
-        self.connection.busy_timeout(PATIENCE).map_err(failed)?;
+        self.connection
+            .busy_handler(Some(wait_for_lock))
+            .map_err(failed)?;
         if self
             .connection
             .is_readonly(rusqlite::MAIN_DB)
@@ -363,6 +368,17 @@ fn sequence_at(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
 
 fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, name, |row| row.get(0))
+}
+
+/// Sleeps half a millisecond to two; the mixture keeps two waiters from moving in step.
+fn wait_for_lock(looks: i32) -> bool {
+    std::thread::sleep(match looks % 4 {
+        0 => Duration::from_micros(500),
+        1 => Duration::from_millis(1),
+        2 => Duration::from_micros(1500),
+        _ => Duration::from_millis(2),
+    });
+    looks < LOOKS
 }
 
 fn durable(db: &Connection) -> rusqlite::Result<()> {

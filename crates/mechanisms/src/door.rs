@@ -297,6 +297,8 @@ impl Private {
     ///
     /// Everything that can be refused is refused before the first row is read.
     pub fn fulfil(&mut self, tasks: Vec<Task>) -> Result<Vec<Release>, DoorError> {
+        // A forked process must not repeat its parent's noise.
+        self.draws.check_process()?;
         let mut contexts = Vec::with_capacity(tasks.len());
         for task in &tasks {
             let context = self.context(&task.program);

@@ -45,7 +45,9 @@ pub(crate) fn add(
         .chain(response)
         .map(|t| rows.terms.get(t).map_or(&[][..], Vec::as_slice))
         .collect();
-    let covariates = columns.len().saturating_sub(usize::from(response.is_some()));
+    let covariates = columns
+        .len()
+        .saturating_sub(usize::from(response.is_some()));
     if covariates > MAX_DIMENSION || columns.iter().any(|c| c.len() < rows.rows) {
         // Refused where it is declared; contributing nothing is the safe answer here.
         return;
@@ -63,7 +65,12 @@ pub(crate) fn add(
                 .iter()
                 .map(move |c| c.get(start..).and_then(|c| c.get(..n)).unwrap_or(&[]))
         };
-        factors(slices().take(covariates), response.is_some(), how, &mut factor);
+        factors(
+            slices().take(covariates),
+            response.is_some(),
+            how,
+            &mut factor,
+        );
         let constant = [how.intercept; BLOCK];
         let inputs = std::iter::once(constant.get(..n).unwrap_or(&[])).chain(slices());
         for (z, x) in z.chunks_exact_mut(n).zip(inputs) {
@@ -140,7 +147,11 @@ mod tests {
                 (0..n)
                     .map(|_| {
                         let u = (noise.bits() >> 11) as f64 / 9_007_199_254_740_992.0;
-                        if c == 1 { (u * 4.0).floor() / 4.0 - 0.5 } else { u - 0.5 }
+                        if c == 1 {
+                            (u * 4.0).floor() / 4.0 - 0.5
+                        } else {
+                            u - 0.5
+                        }
                     })
                     .collect()
             })
@@ -182,13 +193,28 @@ mod tests {
             intercept: g,
             squared_norm: f64::INFINITY,
         };
-        for (n, d, bits, g) in [(0, 3, 24, 0.5), (1, 1, 24, 0.5), (127, 2, 3, 0.25), (128, 7, 24, 0.5), (1000, 9, 17, 0.1)] {
+        for (n, d, bits, g) in [
+            (0, 3, 24, 0.5),
+            (1, 1, 24, 0.5),
+            (127, 2, 3, 0.25),
+            (128, 7, 24, 0.5),
+            (1000, 9, 17, 0.1),
+        ] {
             let rows = table(n, d, 7);
-            assert!(run(&rows, false, never(g), bits).0 == reference(&rows, g, bits), "{n} {d}");
-            assert!(run(&rows, d > 1, never(g), bits).0 == reference(&rows, g, bits), "{n} {d}");
+            assert!(
+                run(&rows, false, never(g), bits).0 == reference(&rows, g, bits),
+                "{n} {d}"
+            );
+            assert!(
+                run(&rows, d > 1, never(g), bits).0 == reference(&rows, g, bits),
+                "{n} {d}"
+            );
         }
         // The largest values: 128 rows of products 2^46 add up to 2^53 exactly.
-        let rows = Evaluated { rows: 300, terms: vec![vec![0.5; 300], vec![-0.5; 300]] };
+        let rows = Evaluated {
+            rows: 300,
+            terms: vec![vec![0.5; 300], vec![-0.5; 300]],
+        };
         let state = run(&rows, true, never(0.5), 24);
         assert!(state.0 == [1, 1, -1, 1, -1, 1].map(|s| s * 300 * (1i128 << 46)));
     }
@@ -200,13 +226,18 @@ mod tests {
             for case in 0..60 {
                 let mut rows = table(1, d + 1, noise.bits());
                 if case % 3 == 0 {
-                    rows.terms.iter_mut().for_each(|c| c[0] = if noise.bits() & 1 == 0 { 0.5 } else { -0.5 });
+                    rows.terms
+                        .iter_mut()
+                        .for_each(|c| c[0] = if noise.bits() & 1 == 0 { 0.5 } else { -0.5 });
                 }
                 let q = (noise.bits() >> 40) as f64 / 16_777_216.0 * d as f64 / 4.0 + 1e-6;
                 let g = libm::sqrt(q / d as f64).min(0.5);
                 for response in [true, false] {
                     let norm = g * g + q + if response { 0.25 } else { 0.0 };
-                    let how = Shorten { intercept: g, squared_norm: norm };
+                    let how = Shorten {
+                        intercept: g,
+                        squared_norm: norm,
+                    };
                     let state = run(&rows, response, how, 24);
                     let p = d + 2;
                     let mut at = 0;
@@ -216,9 +247,15 @@ mod tests {
                         at += p - i;
                     }
                     let trace = Rational::from(trace) / Rational::from(1i128 << 48);
-                    assert!(trace <= crate::numeric::exact(norm).unwrap(), "d {d} case {case}");
+                    assert!(
+                        trace <= crate::numeric::exact(norm).unwrap(),
+                        "d {d} case {case}"
+                    );
                     // and it is not shortened without need
-                    let x2: f64 = rows.terms[..d + usize::from(!response)].iter().map(|c| c[0] * c[0]).sum();
+                    let x2: f64 = rows.terms[..d + usize::from(!response)]
+                        .iter()
+                        .map(|c| c[0] * c[0])
+                        .sum();
                     let full = g * g + x2 + if response { 0.25 } else { 0.0 };
                     let z0 = libm::sqrt(state.0[0] as f64) / 16_777_216.0;
                     let want = g * libm::sqrt(norm / full).min(1.0);
@@ -234,16 +271,44 @@ mod tests {
     fn odd_values_are_harmless() {
         let rows = Evaluated {
             rows: 4,
-            terms: vec![vec![f64::NAN, f64::INFINITY, -1e308, 0.25], vec![0.0, -0.0, 1e-300, 3.0]],
+            terms: vec![
+                vec![f64::NAN, f64::INFINITY, -1e308, 0.25],
+                vec![0.0, -0.0, 1e-300, 3.0],
+            ],
         };
         for q in [f64::INFINITY, 0.3, 1e-30, 0.0, -1.0, f64::NAN] {
-            let state = run(&rows, true, Shorten { intercept: 0.5, squared_norm: q }, 24);
+            let state = run(
+                &rows,
+                true,
+                Shorten {
+                    intercept: 0.5,
+                    squared_norm: q,
+                },
+                24,
+            );
             let bound = if q.is_infinite() { 0.75 } else { q.max(0.0) };
             let trace = (state.0[0] + state.0[3] + state.0[5]) as f64 / libm::ldexp(1.0, 48);
-            assert!(trace <= 4.0 * bound || (q.is_nan() && trace == 0.0), "{q}: {trace}");
+            assert!(
+                trace <= 4.0 * bound || (q.is_nan() && trace == 0.0),
+                "{q}: {trace}"
+            );
         }
         // Missing columns contribute nothing.
-        let short = Evaluated { rows: 2, terms: vec![vec![0.5]] };
-        assert!(run(&short, false, Shorten { intercept: 0.5, squared_norm: 1.0 }, 24).0 == [0, 0, 0]);
+        let short = Evaluated {
+            rows: 2,
+            terms: vec![vec![0.5]],
+        };
+        assert!(
+            run(
+                &short,
+                false,
+                Shorten {
+                    intercept: 0.5,
+                    squared_norm: 1.0
+                },
+                24
+            )
+            .0 == [0, 0, 0]
+        );
     }
 }

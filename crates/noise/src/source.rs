@@ -90,26 +90,29 @@ impl Draws {
 
     /// Discards what is buffered and takes a new key if this process is a fork of the one that made the generator.
     /// Done at every refill of the buffer; call it also where a release starts.
-    ///
-    /// # Panics
-    /// When a fork finds the operating system without random bytes: repeating the parent's noise would be worse.
-    pub fn check_process(&mut self) {
+    /// Fails when a fork finds the operating system without random bytes.
+    pub fn check_process(&mut self) -> Result<(), NoiseError> {
         let now = (self.process_id)();
         if now != self.process {
-            #[allow(
-                clippy::panic,
-                reason = "a forked copy without a fresh key would repeat its parent's noise: better no answer"
-            )]
-            let key = os_key().unwrap_or_else(|e| panic!("{e}"));
-            self.stream = ChaCha20Rng::from_seed(key);
+            self.stream = ChaCha20Rng::from_seed(os_key()?);
             self.process = now;
             self.used = BLOCK;
             self.blocks = 0;
         }
+        Ok(())
     }
 
+    /// # Panics
+    /// When the process was forked in the middle of a release and the operating system has no random bytes: no
+    /// answer is better than the parent's noise once more.
     fn refill(&mut self) {
-        self.check_process();
+        #[allow(
+            clippy::panic,
+            reason = "see above; the door has checked before the release started"
+        )]
+        if let Err(e) = self.check_process() {
+            panic!("{e}");
+        }
         if self.blocks >= BLOCKS_PER_KEY {
             // the old key is still strong: if the system fails now, it serves on
             if let Ok(key) = os_key() {
@@ -319,7 +322,7 @@ mod tests {
             "the copy is faithful"
         );
         PROCESS.store(2, Ordering::SeqCst);
-        child.check_process();
+        child.check_process().unwrap();
         PROCESS.store(1, Ordering::SeqCst);
         parent.check_process();
         let (a, b): (Vec<u64>, Vec<u64>) = (0..300).map(|_| (parent.bits(), child.bits())).unzip();

@@ -28,11 +28,19 @@ enum Variable {
     Factor(Vec<(String, Expr)>),
 }
 
-/// Compiles; with `bounded`, every value must also have finite public bounds under that filter.
+/// Whether values must have finite public bounds.
+pub(super) enum Bounds<'a> {
+    /// Not looked at.
+    Unchecked,
+    /// On records that meet this filter.
+    Within(Option<&'a Expr>),
+}
+
+/// Compiles, and looks at bounds as asked.
 pub(super) fn compile(
     text: &str,
     schema: &Schema,
-    bounded: Option<Option<&Expr>>,
+    bounds: &Bounds<'_>,
     positive: Option<&str>,
     want: Family,
 ) -> Result<Design, FormulaError> {
@@ -63,8 +71,8 @@ pub(super) fn compile(
                 .accepting(fix),
         );
     }
-    if let Some(filter) = bounded {
-        let scope = Scope::new(schema, filter);
+    if let Bounds::Within(filter) = bounds {
+        let scope = Scope::new(schema, *filter);
         let check = |node: &Node, expr: &Expr| {
             scope
                 .interval(expr)
@@ -106,14 +114,20 @@ fn names(node: &Node, out: &mut Vec<String>) {
         Kind::Name(n) => out.push(n.clone()),
         Kind::Sum(first, rest) => {
             names(first, out);
-            rest.iter().for_each(|r| names(&r.1, out));
+            for (_, operand) in rest {
+                names(operand, out);
+            }
         }
         Kind::Binary(_, a, b) => {
             names(a, out);
             names(b, out);
         }
         Kind::Negate(a) | Kind::Plus(a) | Kind::Not(a) | Kind::Paren(a) => names(a, out),
-        Kind::Call(_, arguments) => arguments.iter().for_each(|a| names(&a.1, out)),
+        Kind::Call(_, arguments) => {
+            for (_, argument) in arguments {
+                names(argument, out);
+            }
+        }
         Kind::Formula(a, b) => {
             if let Some(a) = a {
                 names(a, out);
@@ -154,9 +168,15 @@ fn level_factor(reader: &Reader<'_>, node: &Node, column: usize) -> Result<Varia
             .error(node, "a factor needs at least two levels")
             .accepting("Remove it: it is the same for every record."));
     }
-    let factor = (0u32..)
-        .zip(levels)
-        .map(|(level, name)| (name.clone(), Expr::Level { column, level }));
+    let boolean = reader.is_boolean(column);
+    let factor = (0u32..).zip(levels).map(|(level, name)| {
+        let label = if boolean {
+            name.to_uppercase()
+        } else {
+            name.clone()
+        };
+        (label, Expr::Level { column, level })
+    });
     Ok(Variable::Factor(factor.collect()))
 }
 
@@ -257,21 +277,21 @@ fn design_columns(
         None
     } else {
         let first = terms
-            .terms
+            .list
             .iter()
             .enumerate()
             .find(|(_, t)| t.iter().any(|v| is_factor(*v)));
         first.and_then(|(i, t)| t.iter().find(|v| is_factor(**v)).map(|v| (i, *v)))
     };
     let mut columns: Vec<DesignTerm> = Vec::new();
-    for (index, term) in terms.terms.iter().enumerate() {
+    for (index, term) in terms.list.iter().enumerate() {
         let mut pieces: Vec<Vec<(String, Expr)>> = Vec::with_capacity(term.len());
         for &v in term {
             let name = terms.names.get(usize::from(v)).cloned().unwrap_or_default();
             let piece = match variables.get(usize::from(v)) {
                 Some(Variable::Number(e)) => vec![(name, e.clone())],
                 Some(Variable::Factor(levels)) => {
-                    let all = full == Some((index, v)) || !marginal(&terms.terms, index, v);
+                    let all = full == Some((index, v)) || !marginal(&terms.list, index, v);
                     let skipped = usize::from(!all);
                     levels
                         .iter()

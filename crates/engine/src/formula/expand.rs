@@ -25,7 +25,7 @@ pub(super) struct Terms {
     pub(super) variables: Vec<Node>,
     /// Their spelling.
     pub(super) names: Vec<String>,
-    pub(super) terms: Vec<Term>,
+    pub(super) list: Vec<Term>,
     pub(super) intercept: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn expand(
     Ok(Terms {
         variables: state.variables,
         names: state.names,
-        terms,
+        list: terms,
         intercept: state.intercept,
     })
 }
@@ -71,6 +71,10 @@ impl State<'_> {
         FormulaError::at(self.text, node.start, node.end, message)
     }
 
+    #[allow(
+        clippy::float_cmp,
+        reason = "literals are compared with 0 and 1 exactly"
+    )]
     fn encode(&mut self, node: &Node) -> Result<Vec<Term>, FormulaError> {
         match &node.kind {
             Kind::Number(x) if *x == 1.0 => {

@@ -99,7 +99,7 @@ pub fn compile(
     positive: Option<&str>,
     want: Family,
 ) -> Result<Design, FormulaError> {
-    design::compile(formula, schema, None, positive, want)
+    design::compile(formula, schema, &design::Bounds::Unchecked, positive, want)
 }
 
 /// Compiles a formula and checks that every value has finite public bounds on records that meet the
@@ -111,7 +111,13 @@ pub fn compile_within(
     positive: Option<&str>,
     want: Family,
 ) -> Result<Design, FormulaError> {
-    design::compile(formula, schema, Some(filter), positive, want)
+    design::compile(
+        formula,
+        schema,
+        &design::Bounds::Within(filter),
+        positive,
+        want,
+    )
 }
 
 /// Reads a numeric expression such as `log1p(hours)`; a condition counts as 1 and 0.

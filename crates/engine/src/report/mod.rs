@@ -4,7 +4,7 @@
 //! phone. Everything here is post-processing of released values; a value that is missing or odd is shown as a dash,
 //! never an error, and everything that comes from outside is escaped.
 //!
-//! - [`html`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
+//! - [`html()`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
 //!   `words` numbers and sentences; `read` access to values.
 
 mod html;
@@ -42,6 +42,8 @@ pub struct Context {
     /// Exact total cost of the releases shown, as composed by the accounting; default: the sum over the receipts
     /// (an upper bound where parts of a split compose in parallel).
     pub total: Option<Cost>,
+    /// The same under the other relation; default: the sum over the receipts.
+    pub total_other: Option<Cost>,
     /// The data set's budget before and after this run.
     pub budget: Option<Budget>,
     /// The plan's text, shown folded.
@@ -57,7 +59,8 @@ pub struct PriceRow {
     pub asked: Option<String>,
     /// Which rows it reads: train, test, all.
     pub part: Option<String>,
-    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation.
+    /// What the ledger was charged in this run; default: the receipt's cost under the plan's relation, and nothing for
+    /// a row without a release in the file.
     pub debited: Option<Cost>,
     /// Total in the ledger after this release.
     pub spent: Option<Cost>,
@@ -93,14 +96,23 @@ impl Cost {
     /// Reads `{"epsilon": "0.5"}`, `{"epsilon", "delta"}` or `{"rho"}`; `None` for `null` and anything else.
     pub fn from_json(v: &Value) -> Option<Cost> {
         let part = |key: &str| v.get(key).and_then(read::plain);
-        let cost = Cost { epsilon: part("epsilon"), delta: part("delta"), rho: part("rho") };
+        let cost = Cost {
+            epsilon: part("epsilon"),
+            delta: part("delta"),
+            rho: part("rho"),
+        };
         (cost != Cost::default()).then_some(cost)
     }
 
     fn combine(&self, other: &Cost, sign: i128) -> Option<Cost> {
         let part = |a: &Option<String>, b: &Option<String>| match (a, b) {
             (None, None) => Some(None),
-            (a, b) => words::combine(a.as_deref().unwrap_or("0"), b.as_deref().unwrap_or("0"), sign).map(Some),
+            (a, b) => words::combine(
+                a.as_deref().unwrap_or("0"),
+                b.as_deref().unwrap_or("0"),
+                sign,
+            )
+            .map(Some),
         };
         Some(Cost {
             epsilon: part(&self.epsilon, &other.epsilon)?,
@@ -114,7 +126,10 @@ impl Cost {
 #[derive(Debug)]
 enum Unit {
     Row,
-    Column { column: String, max_rows: Option<u64> },
+    Column {
+        column: String,
+        max_rows: Option<u64>,
+    },
     Unknown,
 }
 
@@ -123,7 +138,10 @@ impl Unit {
         match v {
             Some(Value::String(s)) if s == "row" => Unit::Row,
             Some(o) => match read::text(o, "column") {
-                Some(column) => Unit::Column { column, max_rows: o.get("max_rows").and_then(Value::as_u64) },
+                Some(column) => Unit::Column {
+                    column,
+                    max_rows: o.get("max_rows").and_then(Value::as_u64),
+                },
                 None => Unit::Unknown,
             },
             None => Unit::Unknown,
@@ -149,16 +167,25 @@ impl<'a> Release<'a> {
             kind: word("kind"),
             value: v.get("value").unwrap_or(&Value::Null),
             receipt: v.get("receipt").unwrap_or(&Value::Null),
-            flags: read::list(v, "flags").iter().filter_map(read::plain).collect(),
+            flags: read::list(v, "flags")
+                .iter()
+                .filter_map(read::plain)
+                .collect(),
         }
     }
 
     /// Cost under one relation; a public release costs nothing, `None` means not limited.
     fn cost(&self, relation: &str) -> Option<Cost> {
         if self.receipt.as_str() == Some("public") {
-            return Some(Cost { epsilon: Some("0".to_owned()), ..Cost::default() });
+            return Some(Cost {
+                epsilon: Some("0".to_owned()),
+                ..Cost::default()
+            });
         }
-        self.receipt.get("cost")?.get(relation).and_then(Cost::from_json)
+        self.receipt
+            .get("cost")?
+            .get(relation)
+            .and_then(Cost::from_json)
     }
 
     fn cost_under(&self, relation: Option<&str>) -> Option<Cost> {
@@ -168,27 +195,44 @@ impl<'a> Release<'a> {
 
 /// The report as one HTML page.
 pub fn html(release: &Value, context: &Context) -> String {
-    let releases: Vec<Release<'_>> = read::list(release, "releases").iter().map(Release::read).collect();
+    let releases: Vec<Release<'_>> = read::list(release, "releases")
+        .iter()
+        .map(Release::read)
+        .collect();
     let relation = release.get("relation").and_then(Value::as_str);
     let unit = Unit::read(release.get("unit"));
     let dataset = release.get("dataset").unwrap_or(&Value::Null);
     let id = read::text(dataset, "id").unwrap_or_else(|| words::NONE.to_owned());
-    let title = context.title.clone().unwrap_or_else(|| format!("Private report on {id}"));
-    let simulated = releases.iter().any(|r| r.flags.iter().any(|f| f == "simulated"));
+    let title = context
+        .title
+        .clone()
+        .unwrap_or_else(|| format!("Private report on {id}"));
+    let simulated = releases
+        .iter()
+        .any(|r| r.flags.iter().any(|f| f == "simulated"));
 
-    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
+    let mut out =
+        String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
     out.push_str(r#"<meta name="viewport" content="width=device-width, initial-scale=1"/>"#);
     out.push_str(r#"<meta name="color-scheme" content="light dark"/>"#);
     // The page may load nothing at all, whatever a value contains.
     out.push_str(
         r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"/>"#,
     );
-    let _ =
-        write!(out, "<title>{}</title><style>{}</style></head><body><main>", escape(&title), include_str!("style.css"));
+    let _ = write!(
+        out,
+        "<title>{}</title><style>{}</style></head><body><main>",
+        escape(&title),
+        include_str!("style.css")
+    );
 
     header(&mut out, &title, &id, dataset, release, context);
     if simulated {
-        let _ = write!(out, r#"<p class="flag"><strong>Note.</strong> {}</p>"#, escape(&words::flag("simulated")));
+        let _ = write!(
+            out,
+            r#"<p class="flag"><strong>Note.</strong> {}</p>"#,
+            escape(&words::flag("simulated"))
+        );
     }
     asked(&mut out, &releases, context);
     promise(&mut out, &releases, relation, &unit, context);
@@ -201,13 +245,25 @@ pub fn html(release: &Value, context: &Context) -> String {
     out
 }
 
-fn header(out: &mut String, title: &str, id: &str, dataset: &Value, release: &Value, context: &Context) {
-    let version = read::text(dataset, "data_version").map_or_else(String::new, |v| format!(", version {}", escape(&v)));
-    let name = context.dataset.as_deref().map_or_else(String::new, |n| format!("{} · ", escape(n)));
-    let made = read::text(release, "software").map_or_else(String::new, |s| format!(" · {}", escape(&s)));
+fn header(
+    out: &mut String,
+    title: &str,
+    id: &str,
+    dataset: &Value,
+    release: &Value,
+    context: &Context,
+) {
+    let version = read::text(dataset, "data_version")
+        .map_or_else(String::new, |v| format!(", version {}", escape(&v)));
+    let name = context
+        .dataset
+        .as_deref()
+        .map_or_else(String::new, |n| format!("{} · ", escape(n)));
+    let made =
+        read::text(release, "software").map_or_else(String::new, |s| format!(" · {}", escape(&s)));
     let _ = write!(
         out,
-        r#"<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>"#,
+        "<header><h1>{}</h1><p>{name}data set <code>{}</code>{version}{made}</p></header>",
         escape(title),
         escape(id)
     );
@@ -221,10 +277,12 @@ fn asked(out: &mut String, releases: &[Release<'_>], context: &Context) {
         if let Some(asked) = price.and_then(|p| p.asked.as_deref()) {
             about = escape(asked);
         }
-        let part = price.and_then(|p| p.part.as_deref()).map_or_else(String::new, |p| match p {
-            "all" => String::new(),
-            p => format!(r#" <span class="part">{} part</span>"#, escape(p)),
-        });
+        let part = price
+            .and_then(|p| p.part.as_deref())
+            .map_or_else(String::new, |p| match p {
+                "all" => String::new(),
+                p => format!(r#" <span class="part">{} part</span>"#, escape(p)),
+            });
         let _ = write!(
             out,
             r##"<li><a href="#release-{}">{}</a> <span class="kind">{}</span>{}{}{part}</li>"##,
@@ -248,10 +306,41 @@ fn asked(out: &mut String, releases: &[Release<'_>], context: &Context) {
 }
 
 fn total(releases: &[Release<'_>], relation: &str) -> Option<Cost> {
-    releases.iter().try_fold(Cost::default(), |sum, r| sum.combine(&r.cost(relation)?, 1))
+    releases
+        .iter()
+        .try_fold(Cost::default(), |sum, r| sum.combine(&r.cost(relation)?, 1))
 }
 
-fn promise(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, unit: &Unit, context: &Context) {
+/// Price rows whose release is not in the file, such as the implicit count for planning.
+fn unlisted<'c>(releases: &[Release<'_>], context: &'c Context) -> Vec<&'c PriceRow> {
+    context
+        .prices
+        .iter()
+        .filter(|p| releases.iter().all(|r| r.id != p.id))
+        .collect()
+}
+
+/// Cost of this report under the data set's relation: as composed by the accounting, else the sum over the receipts
+/// and the unlisted rows. `None` when any of it is not limited.
+fn own_total(releases: &[Release<'_>], relation: Option<&str>, context: &Context) -> Option<Cost> {
+    if let Some(t) = &context.total {
+        return Some(t.clone());
+    }
+    let extra = unlisted(releases, context)
+        .into_iter()
+        .filter_map(|p| p.debited.as_ref());
+    extra
+        .into_iter()
+        .try_fold(total(releases, relation?)?, |sum, c| sum.combine(c, 1))
+}
+
+fn promise(
+    out: &mut String,
+    releases: &[Release<'_>],
+    relation: Option<&str>,
+    unit: &Unit,
+    context: &Context,
+) {
     let _ = write!(
         out,
         r#"<section id="promise" class="box"><h2>What is protected, and how well</h2><p>{}</p>"#,
@@ -261,26 +350,46 @@ fn promise(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, u
         out.push_str("</section>");
         return;
     }
-    let own = context.total.clone().or_else(|| total(releases, relation?));
-    let swap = total(releases, "replace_one");
-    let _ = write!(out, "<p>{}</p>", words::odds(relation, unit, own.as_ref(), swap.as_ref()));
+    let own = own_total(releases, relation, context);
+    // Unlisted rows have no price under the other relation.
+    let swap = if unlisted(releases, context).is_empty() {
+        total(releases, "replace_one")
+    } else {
+        None
+    };
+    let _ = write!(
+        out,
+        "<p>{}</p>",
+        words::odds(relation, unit, own.as_ref(), swap.as_ref())
+    );
     if let Some(b) = &context.budget {
         let _ = write!(
             out,
             "<p>This report cost {}. Everything released from this data set so far, this report included, comes to {}{}; \
              {} is allowed in all.</p>",
-            escape(&own.as_ref().map_or_else(|| words::NONE.to_owned(), words::cost)),
+            escape(
+                &own.as_ref()
+                    .map_or_else(|| words::NONE.to_owned(), words::cost)
+            ),
             escape(&words::cost(&b.after)),
             escape(&words::as_factor(&b.after)),
             escape(&words::cost(&b.cap))
         );
     }
-    let _ = write!(out, r#"<p class="small">{}</p></section>"#, escape(words::NOT_PROMISED));
+    let _ = write!(
+        out,
+        r#"<p class="small">{}</p></section>"#,
+        escape(words::NOT_PROMISED)
+    );
 }
 
 fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, context: &Context) {
     let replace = relation == Some("replace_one");
-    let keys = if replace { ["replace_one", "add_remove"] } else { ["add_remove", "replace_one"] };
+    let keys = if replace {
+        ["replace_one", "add_remove"]
+    } else {
+        ["add_remove", "replace_one"]
+    };
     // With nothing but ε on the page the symbol moves into the heads of the columns.
     let plain = only_epsilon(releases, keys, context);
     let show = |c: &Cost| match (plain, &c.epsilon) {
@@ -291,8 +400,25 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
     let cell = |c: Option<&Cost>| c.map_or_else(|| words::NONE.to_owned(), show);
     let limited = |c: Option<Cost>| c.map_or_else(|| "not limited".to_owned(), |c| show(&c));
 
-    let mut running = context.budget.as_ref().map_or_else(|| Some(Cost::default()), |b| Some(b.before.clone()));
+    let mut running = context
+        .budget
+        .as_ref()
+        .map_or_else(|| Some(Cost::default()), |b| Some(b.before.clone()));
     let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let unlisted = unlisted(releases, context);
+    for p in &unlisted {
+        running =
+            running.and_then(|sum| sum.combine(p.debited.as_ref().unwrap_or(&Cost::default()), 1));
+        rows.push(vec![
+            escape(&p.id),
+            escape(p.asked.as_deref().unwrap_or("not in this report")),
+            String::new(),
+            cell(p.debited.as_ref()),
+            words::NONE.to_owned(),
+            cell(p.spent.as_ref().or(running.as_ref())),
+            cell(p.left.as_ref()),
+        ]);
+    }
     for (i, r) in releases.iter().enumerate() {
         let price = context.prices.iter().find(|p| p.id == r.id);
         let stored = price.is_some_and(|p| p.stored);
@@ -302,12 +428,23 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
             None => r.cost_under(relation),
         };
         running = running.zip(paid).and_then(|(sum, c)| sum.combine(&c, 1));
-        let so_far = price.and_then(|p| p.spent.clone()).or_else(|| running.clone());
-        let left =
-            price.and_then(|p| p.left.clone()).or_else(|| context.budget.as_ref()?.cap.combine(so_far.as_ref()?, -1));
-        let note = if stored { r#" <span class="part">already paid</span>"# } else { "" };
+        let so_far = price
+            .and_then(|p| p.spent.clone())
+            .or_else(|| running.clone());
+        let left = price
+            .and_then(|p| p.left.clone())
+            .or_else(|| context.budget.as_ref()?.cap.combine(so_far.as_ref()?, -1));
+        let note = if stored {
+            r#" <span class="part">already paid</span>"#
+        } else {
+            ""
+        };
         rows.push(vec![
-            format!(r##"<a href="#release-{}">{}</a>{note}"##, i + 1, escape(r.id)),
+            format!(
+                r##"<a href="#release-{}">{}</a>{note}"##,
+                i + 1,
+                escape(r.id)
+            ),
             escape(&words::kind(r.kind)),
             sections::headline(r.kind, r.value).map_or_else(String::new, |h| escape(&h.0)),
             limited(r.cost(keys[0])),
@@ -316,33 +453,44 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
             cell(left.as_ref()),
         ]);
     }
-    for p in context.prices.iter().filter(|p| releases.iter().all(|r| r.id != p.id)) {
-        rows.push(vec![
-            escape(&p.id),
-            escape(p.asked.as_deref().unwrap_or("not in this report")),
-            String::new(),
-            cell(p.debited.as_ref()),
-            words::NONE.to_owned(),
-            cell(p.spent.as_ref()),
-            cell(p.left.as_ref()),
-        ]);
-    }
-    let sums = keys.map(|n| total(releases, n));
-    let last = |key: usize| rows.last().and_then(|r| r.get(key)).cloned().unwrap_or_default();
+    let other = if let Some(total) = &context.total_other {
+        show(total)
+    } else if unlisted.is_empty() {
+        limited(total(releases, keys[1]))
+    } else {
+        words::NONE.to_owned()
+    };
+    let last = |key: usize| {
+        rows.last()
+            .and_then(|r| r.get(key))
+            .cloned()
+            .unwrap_or_default()
+    };
     let (after, left) = match &context.budget {
         Some(b) => (show(&b.after), cell(b.cap.combine(&b.after, -1).as_ref())),
         None => (last(5), last(6)),
     };
-    let own = context.total.clone().or_else(|| sums[0].clone());
-    let foot =
-        ["this report".to_owned(), String::new(), String::new(), limited(own), limited(sums[1].clone()), after, left];
+    let own = own_total(releases, relation, context);
+    let foot = [
+        "this report".to_owned(),
+        String::new(),
+        String::new(),
+        limited(own),
+        other,
+        after,
+        left,
+    ];
 
     let mark = if plain { "ε, " } else { "cost, " };
-    let names = if replace { ["replace one", "add/remove"] } else { ["add/remove", "replace one"] };
+    let names = if replace {
+        ["replace\u{a0}one", "add/remove"]
+    } else {
+        ["add/remove", "replace\u{a0}one"]
+    };
     let (first, second) = (format!("{mark}{}", names[0]), format!("{mark}{}", names[1]));
     let head = [
         ("release", Set::Text),
-        ("kind", Set::Text),
+        ("kind", Set::Whole),
         ("result", Set::Whole),
         (first.as_str(), Set::Number),
         (second.as_str(), Set::Number),
@@ -350,7 +498,12 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
         ("left", Set::Number),
     ];
     out.push_str(r#"<section id="spent"><h2>What was spent</h2>"#);
-    out.push_str(&html::table("spent", &head, &rows, Some(&foot)));
+    out.push_str(&html::table(
+        if plain { "spent" } else { "spent tight" },
+        &head,
+        &rows,
+        Some(&foot),
+    ));
     let _ = write!(
         out,
         r#"<p class="small">What counts for this data set is {}; the other relation is shown for comparison. Costs add up over everything ever released from a data set. Releases on different parts of one split share a cost under add/remove, so a total can be below the sum of its rows.</p></section>"#,
@@ -360,16 +513,30 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
 
 fn only_epsilon(releases: &[Release<'_>], keys: [&str; 2], context: &Context) -> bool {
     let plain = |c: &Cost| c.delta.is_none() && c.rho.is_none();
-    let budget = context.budget.iter().flat_map(|b| [&b.cap, &b.before, &b.after]);
-    let prices = context.prices.iter().flat_map(|p| [&p.debited, &p.spent, &p.left]).flatten();
-    releases.iter().flat_map(|r| keys.map(|k| r.cost(k))).flatten().all(|c| plain(&c))
+    let budget = context
+        .budget
+        .iter()
+        .flat_map(|b| [&b.cap, &b.before, &b.after]);
+    let prices = context
+        .prices
+        .iter()
+        .flat_map(|p| [&p.debited, &p.spent, &p.left])
+        .flatten();
+    releases
+        .iter()
+        .flat_map(|r| keys.map(|k| r.cost(k)))
+        .flatten()
+        .all(|c| plain(&c))
         && budget.chain(prices).chain(&context.total).all(plain)
 }
 
 fn footer(out: &mut String, release: &Value, context: &Context) {
     out.push_str("<footer>");
     if let Some(plan) = &context.plan {
-        out.push_str(&html::details("The plan", &format!("<pre>{}</pre>", escape(plan))));
+        out.push_str(&html::details(
+            "The plan",
+            &format!("<pre>{}</pre>", escape(plan)),
+        ));
     }
     if let Some(ledger) = release.get("ledger") {
         let _ = write!(

@@ -1,10 +1,12 @@
 //! The charts: each takes a released value and returns a drawing with its legend, or nothing when there is nothing to
 //! draw. Only released numbers are read here.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::read::{list, num, nums, pairs, plain, text};
-use super::svg::{Axis, Plot, Ticks, Words, shorten};
+use super::svg::{Axis, Plot, Ticks, Words, squeeze};
 use super::words::{self, as_f64};
 
 /// A drawing and the entries of its legend (the class of the key, its words).
@@ -44,14 +46,25 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
     if curve.is_empty() {
         return None;
     }
-    let mut p = Plot::new(Axis::exact(0.0, 1.0, 5.0), Axis::exact(0.0, 1.0, 5.0), 468.0);
+    let mut p = Plot::new(
+        Axis::exact(0.0, 1.0, 5.0),
+        Axis::exact(0.0, 1.0, 5.0),
+        468.0,
+    );
     let mut legend = vec![("line", "private ROC curve".to_owned())];
     if !vertices.is_empty() {
         legend.push(("mark", "measured thresholds".to_owned()));
     }
     let band: Vec<[f64; 4]> = list(v, "band")
         .iter()
-        .filter_map(|b| Some([num(b, "fpr_low")?, num(b, "fpr_high")?, num(b, "tpr_low")?, num(b, "tpr_high")?]))
+        .filter_map(|b| {
+            Some([
+                num(b, "fpr_low")?,
+                num(b, "fpr_high")?,
+                num(b, "tpr_low")?,
+                num(b, "tpr_high")?,
+            ])
+        })
         .collect();
     if !band.is_empty() {
         // One group, so that overlapping rectangles do not add up to darker patches.
@@ -72,12 +85,20 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
         p.circle("mark", (*f, *t), 3.2);
     }
     let auc = words::interval(num(v, "auc_low"), num(v, "auc_high"));
-    let half = num(v, "auc_high").zip(num(v, "auc_low")).map(|(h, l)| (h - l) / 2.0);
+    let half = num(v, "auc_high")
+        .zip(num(v, "auc_low"))
+        .map(|(h, l)| (h - l) / 2.0);
     let area = num(v, "auc").map(|a| format!("AUC {}", words::to_error(a, half)));
     if let Some(area) = &area {
         p.text("big", p.width - 24.0, p.height - 94.0, "end", area);
         if auc != words::NONE {
-            p.text("note", p.width - 24.0, p.height - 74.0, "end", &format!("95 %: {auc}"));
+            p.text(
+                "note",
+                p.width - 24.0,
+                p.height - 74.0,
+                "end",
+                &format!("95 %: {auc}"),
+            );
         }
     }
     let description = format!(
@@ -86,27 +107,42 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
         area.map_or_else(String::new, |a| format!("{a}, 95 % interval {auc}. ")),
         middle(&curve)
     );
-    let words =
-        Words { title: "ROC curve", description: &description, x: "false positive rate", y: "true positive rate" };
-    Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers), legend, note: None })
-}
-
-fn middle(curve: &[(f64, f64)]) -> String {
-    curve.iter().find(|(f, _)| *f >= 0.1).map_or_else(String::new, |(f, t)| {
-        format!(
-            "At a false positive rate of {} the true positive rate is {}.",
-            words::fixed(*f, 2),
-            words::fixed(*t, 2)
-        )
+    let words = Words {
+        title: "ROC curve",
+        description: &description,
+        x: "false positive rate",
+        y: "true positive rate",
+    };
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers),
+        legend,
+        note: None,
     })
 }
 
+fn middle(curve: &[(f64, f64)]) -> String {
+    curve
+        .iter()
+        .find(|(f, _)| *f >= 0.1)
+        .map_or_else(String::new, |(f, t)| {
+            format!(
+                "At a false positive rate of {} the true positive rate is {}.",
+                words::fixed(*f, 2),
+                words::fixed(*t, 2)
+            )
+        })
+}
+
+/// Points joined by straight lines, in data coordinates.
+type Polyline = Vec<(f64, f64)>;
+
 /// Upper and lower edge of a union of rectangles, as steps; a gap in the union starts a new piece.
-fn outline(band: &[[f64; 4]]) -> Vec<Vec<(f64, f64)>> {
+fn outline(band: &[[f64; 4]]) -> Vec<Polyline> {
     let mut cuts: Vec<f64> = band.iter().flat_map(|b| [b[0], b[1]]).collect();
     cuts.sort_by(f64::total_cmp);
     cuts.dedup();
-    let (mut upper, mut lower): (Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>) = (vec![Vec::new()], vec![Vec::new()]);
+    let (mut upper, mut lower): (Vec<Polyline>, Vec<Polyline>) =
+        (vec![Vec::new()], vec![Vec::new()]);
     for w in cuts.windows(2) {
         let &[a, b] = w else { continue };
         let over: Vec<&[f64; 4]> = band.iter().filter(|r| r[0] <= a && r[1] >= b).collect();
@@ -122,7 +158,11 @@ fn outline(band: &[[f64; 4]]) -> Vec<Vec<(f64, f64)>> {
             l.extend([(a, low), (b, low)]);
         }
     }
-    upper.into_iter().chain(lower).filter(|e| !e.is_empty()).collect()
+    upper
+        .into_iter()
+        .chain(lower)
+        .filter(|e| !e.is_empty())
+        .collect()
 }
 
 fn residuals(v: &Value, key: &str) -> Option<Figure> {
@@ -131,16 +171,28 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
     let (y0, y1) = (num(frame, "y_low")?, num(frame, "y_high")?);
     let (dx, dy) = ((x1 - x0).abs() * 0.03, (y1 - y0).abs() * 0.03);
     // Zero stays in view even when the released box does not hold it.
-    let mut p =
-        Plot::new(Axis::exact(x0 - dx, x1 + dx, 5.0), Axis::exact(y0.min(0.0) - dy, y1.max(0.0) + dy, 6.0), 380.0);
+    let mut p = Plot::new(
+        Axis::exact(x0 - dx, x1 + dx, 5.0),
+        Axis::exact(y0.min(0.0) - dy, y1.max(0.0) + dy, 6.0),
+        380.0,
+    );
     let points: Vec<(f64, f64)> = list(v, "points")
         .iter()
-        .filter_map(|q| Some((super::read::number(q.get(0)?)?, super::read::number(q.get(1)?)?)))
+        .filter_map(|q| {
+            Some((
+                super::read::number(q.get(0)?)?,
+                super::read::number(q.get(1)?)?,
+            ))
+        })
         .collect();
     let every = points.len().div_ceil(MOST_POINTS).max(1);
     let drawn: Vec<(f64, f64)> = points.iter().copied().step_by(every).collect();
     let columns = list(v, "columns");
-    let (low, mid, high) = (pairs(columns, "x", "q10"), pairs(columns, "x", "q50"), pairs(columns, "x", "q90"));
+    let (low, mid, high) = (
+        pairs(columns, "x", "q10"),
+        pairs(columns, "x", "q50"),
+        pairs(columns, "x", "q90"),
+    );
     let mut legend = vec![("dot", "drawn from released cells".to_owned())];
     p.rect("frame", (x0, y0), (x1, y1));
     p.area("shade", &low, &high);
@@ -161,7 +213,9 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
     legend.push(("zero", "zero".to_owned()));
     legend.push(("frame", "released box".to_owned()));
     let note = match (points.len(), every) {
-        (0, _) => Some("No cell rose above the noise threshold, so there are no points.".to_owned()),
+        (0, _) => {
+            Some("No cell rose above the noise threshold, so there are no points.".to_owned())
+        }
         (n, e) if e > 1 => Some(format!(
             "{} of {} points are drawn; all are in release.json.",
             words::fixed(as_f64(drawn.len()), 0),
@@ -178,9 +232,21 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
         words::number(y0),
         words::number(y1)
     );
-    let (xn, yn) = (text(v, "x").unwrap_or_else(|| "fitted".into()), text(v, "y").unwrap_or_else(|| "residual".into()));
-    let words = Words { title: "Residual plot", description: &description, x: &xn, y: &yn };
-    Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers), legend, note })
+    let (xn, yn) = (
+        text(v, "x").unwrap_or_else(|| "fitted".into()),
+        text(v, "y").unwrap_or_else(|| "residual".into()),
+    );
+    let words = Words {
+        title: "Residual plot",
+        description: &description,
+        x: &xn,
+        y: &yn,
+    };
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers),
+        legend,
+        note,
+    })
 }
 
 fn binned(v: &Value, key: &str) -> Option<Figure> {
@@ -208,7 +274,11 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
     // the usual limits.
     let mut widths: Vec<f64> = bins.iter().map(|b| b.limit).collect();
     widths.sort_by(f64::total_cmp);
-    let usual = widths.get(widths.len() * 9 / 10).or(widths.last()).copied().unwrap_or(0.0);
+    let usual = widths
+        .get(widths.len() * 9 / 10)
+        .or(widths.last())
+        .copied()
+        .unwrap_or(0.0);
     let reach = bins.iter().map(|b| b.at.1.abs()).fold(usual, f64::max) * 1.08;
     let (first, last) = (bins.first()?.at.0, bins.last()?.at.0);
     // Room for the circles at both ends.
@@ -225,7 +295,11 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
     for b in &bins {
         let out = b.at.1.abs() > b.limit;
         outside += usize::from(out);
-        p.circle(if out { "bubble out" } else { "bubble" }, b.at, 3.0 + 6.0 * (b.count / most).sqrt());
+        p.circle(
+            if out { "bubble out" } else { "bubble" },
+            b.at,
+            3.0 + 6.0 * (b.count / most).sqrt(),
+        );
     }
     let description = format!(
         "Mean residual against mean fitted probability for {} groups; {outside} lie outside the limits of two standard errors.",
@@ -237,8 +311,14 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         ("shade", "± 2 standard errors, noise included".to_owned()),
         ("zero", "zero".to_owned()),
     ];
+    let slope = num(v, "weighted_slope").map_or_else(String::new, |s| {
+        format!(
+            " Slope of the residuals over the fitted probability, weighted by count: {}.",
+            words::number(s)
+        )
+    });
     let note = Some(format!(
-        "{outside} of {} lie outside; about {} would by chance.",
+        "{outside} of {} lie outside; about {} would by chance.{slope}",
         words::plural(bins.len(), "group", "groups"),
         words::number((as_f64(bins.len()) * 0.5).round() / 10.0)
     ));
@@ -249,7 +329,11 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         x: &format!("mean {xn}"),
         y: "mean residual",
     };
-    Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers), legend, note })
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers),
+        legend,
+        note,
+    })
 }
 
 fn histogram(v: &Value, key: &str) -> Option<Figure> {
@@ -261,14 +345,33 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
     let name = text(v, "column").unwrap_or_default();
     let clipped = counts.iter().filter(|c| **c < 0.0).count();
     let note = (clipped > 0).then(|| {
-        format!("{} below zero because of the noise; drawn as zero.", words::plural(clipped, "count is", "counts are"))
+        format!(
+            "{} below zero because of the noise; drawn as zero.",
+            words::plural(clipped, "count is", "counts are")
+        )
     });
     let mut legend = vec![("bar", "released count".to_owned())];
     if error > 0.0 {
-        legend.push(("whisker", format!("± {}, 95 % of the noise", words::to_error(error, Some(error)))));
+        legend.push((
+            "whisker",
+            format!(
+                "± {}, 95 % of the noise",
+                words::to_error(error, Some(error))
+            ),
+        ));
     }
-    let top = counts.iter().copied().filter(|c| c.is_finite()).fold(0.0, f64::max) + error;
-    let largest = counts.iter().copied().enumerate().filter(|(_, c)| c.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1));
+    let top = counts
+        .iter()
+        .copied()
+        .filter(|c| c.is_finite())
+        .fold(0.0, f64::max)
+        + error;
+    let largest = counts
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(_, c)| c.is_finite())
+        .max_by(|a, b| a.1.total_cmp(&b.1));
     let edges = nums(v, "edges");
     if edges.len() == counts.len() + 1 && edges.iter().all(|e| e.is_finite()) {
         let xs = Axis::exact(edges.first().copied()?, edges.last().copied()?, 6.0);
@@ -278,7 +381,10 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
                 p.rect("bar", (a, 0.0), (b, c.max(0.0)));
                 let at = f64::midpoint(a, b);
                 if error > 0.0 {
-                    p.line("whisker", &[(at, (c - error).max(0.0)), (at, (c + error).max(0.0))]);
+                    p.line(
+                        "whisker",
+                        &[(at, (c - error).max(0.0)), (at, (c + error).max(0.0))],
+                    );
                 }
             }
         }
@@ -292,14 +398,34 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
                 words::number(c)
             ))
         );
-        let words = Words { title: "Histogram", description: &description, x: &name, y: "records per bin" };
-        return Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers), legend, note });
+        let words = Words {
+            title: "Histogram",
+            description: &description,
+            x: &name,
+            y: "records per bin",
+        };
+        return Some(Figure {
+            svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers),
+            legend,
+            note,
+        });
     }
-    let levels: Vec<String> = list(v, "levels").iter().map(|l| plain(l).unwrap_or_default()).collect();
+    let levels: Vec<String> = list(v, "levels")
+        .iter()
+        .map(|l| plain(l).unwrap_or_default())
+        .collect();
     let rows: Vec<(String, f64)> = counts
         .iter()
         .enumerate()
-        .map(|(i, c)| (levels.get(i).cloned().unwrap_or_else(|| format!("bin {}", i + 1)), *c))
+        .map(|(i, c)| {
+            (
+                levels
+                    .get(i)
+                    .cloned()
+                    .unwrap_or_else(|| format!("bin {}", i + 1)),
+                *c,
+            )
+        })
         .take(MOST_ROWS)
         .collect();
     let names: Vec<&str> = rows.iter().map(|r| r.0.as_str()).collect();
@@ -308,36 +434,60 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
         let y = as_f64(i) + 0.5;
         p.rect("bar", (0.0, y - 0.32), (c.max(0.0), y + 0.32));
         if error > 0.0 && c.is_finite() {
-            p.line("whisker", &[((c - error).max(0.0), y), ((c + error).max(0.0), y)]);
+            p.line(
+                "whisker",
+                &[((c - error).max(0.0), y), ((c + error).max(0.0), y)],
+            );
         }
     }
     let description = format!(
         "Counts of {} levels of {name}{}.",
         counts.len(),
         largest
-            .and_then(|(i, c)| Some(format!(", most frequent {} with {}", levels.get(i)?, words::number(c))))
+            .and_then(|(i, c)| Some(format!(
+                ", most frequent {} with {}",
+                levels.get(i)?,
+                words::number(c)
+            )))
             .unwrap_or_default()
     );
-    let words = Words { title: "Histogram", description: &description, x: "records", y: &name };
-    let note = if counts.len() > MOST_ROWS { Some(format!("The first {MOST_ROWS} levels are drawn.")) } else { note };
-    Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::None), legend, note })
+    let words = Words {
+        title: "Histogram",
+        description: &description,
+        x: "records",
+        y: &name,
+    };
+    let note = if counts.len() > MOST_ROWS {
+        Some(format!("The first {MOST_ROWS} levels are drawn."))
+    } else {
+        note
+    };
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::None),
+        legend,
+        note,
+    })
 }
 
 /// A chart with one labelled row per entry; the vertical axis counts rows from the top.
 fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     const MOST: usize = 26;
     let n = as_f64(names.len().max(1));
-    let longest = names.iter().map(|s| s.chars().count().min(MOST)).max().unwrap_or(0);
+    let longest = names
+        .iter()
+        .map(|s| s.chars().count().min(MOST))
+        .max()
+        .unwrap_or(0);
     let mut ys = Axis::exact(0.0, n, 5.0);
     std::mem::swap(&mut ys.low, &mut ys.high);
     let mut p = Plot::new(xs, ys, 0.0);
     p.top = top;
     p.height = top + p.bottom + ROW * n;
-    p.left = (as_f64(longest) * 7.0 + 14.0).clamp(54.0, 200.0);
+    p.left = (as_f64(longest) * 7.8 + 16.0).clamp(54.0, 220.0);
     for (i, name) in names.iter().enumerate() {
         let y = p.y(as_f64(i) + 0.5).unwrap_or(0.0) + 4.0;
         let x = p.left - 7.0;
-        p.text("tick", x, y, "end", &shorten(name, MOST));
+        p.text("tick", x, y, "end", &squeeze(name, MOST));
     }
     p
 }
@@ -362,7 +512,10 @@ fn effects(v: &Value) -> Vec<Effect> {
                 .and_then(|c| Some((num(c, "lower")?, num(c, "upper")?)))
                 .filter(|(a, b)| b > a && (b - a).is_finite());
             let (by, label) = match range {
-                Some((a, b)) => (b - a, format!("{name} ({}→{})", words::number(a), words::number(b))),
+                Some((a, b)) => (
+                    b - a,
+                    format!("{name} ({}→{})", words::number(a), words::number(b)),
+                ),
                 None => (1.0, name.clone()),
             };
             (name != "(Intercept)").then(|| Effect {
@@ -381,12 +534,25 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
         return None;
     }
     let shown: Vec<&Effect> = all.iter().take(MOST_ROWS).collect();
-    let with_range = shown.iter().any(|e| e.label.ends_with(')') && e.label.contains('→'));
+    let with_range = shown
+        .iter()
+        .any(|e| e.label.ends_with(')') && e.label.contains('→'));
     // One very wide interval must not flatten the others: the view holds all estimates and the narrower intervals.
     let widest = shown.iter().map(|e| e.estimate.abs()).fold(0.0, f64::max) * 2.5;
     let ends = shown.iter().flat_map(|e| {
-        let cap = |x: f64| if widest > 0.0 { x.clamp(-widest, widest) } else { x };
-        [e.estimate, e.low.map_or(e.estimate, cap), e.high.map_or(e.estimate, cap), 0.0]
+        let cap = |x: f64| {
+            if widest > 0.0 {
+                x.clamp(-widest, widest)
+            } else {
+                x
+            }
+        };
+        [
+            e.estimate,
+            e.low.map_or(e.estimate, cap),
+            e.high.map_or(e.estimate, cap),
+            0.0,
+        ]
     });
     let names: Vec<&str> = shown.iter().map(|e| e.label.as_str()).collect();
     let mut p = rows_plot(&names, Axis::around(ends, 5.0), 10.0);
@@ -404,7 +570,11 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
     }
     let linear = text(v, "family").as_deref() == Some("linear");
     let response = text(v, "response").unwrap_or_else(|| "the response".into());
-    let x = if linear { format!("change in {response}") } else { "change in log odds".to_owned() };
+    let x = if linear {
+        format!("change in {response}")
+    } else {
+        "change in log odds".to_owned()
+    };
     let mut legend = vec![("mark full", "estimate".to_owned())];
     if intervals {
         legend.push(("bar-interval", "95 % interval, noise included".to_owned()));
@@ -412,22 +582,55 @@ fn coefficients(v: &Value, key: &str) -> Option<Figure> {
     legend.push(("zero", "no effect".to_owned()));
     let mut note = String::new();
     if with_range {
-        note.push_str("Arrows give the declared range over which the effect of a numeric column is drawn; ");
+        note.push_str(
+            "Arrows give the declared range over which the effect of a numeric column is drawn; ",
+        );
         note.push_str("other terms are drawn per unit or against their base level. ");
     }
-    if all.len() > shown.len() {
-        note.push_str(&format!("The first {MOST_ROWS} of {} terms are drawn.", all.len()));
+    if shown
+        .iter()
+        .flat_map(|e| [e.low, e.high])
+        .flatten()
+        .any(|x| x < p.xs.low || x > p.xs.high)
+    {
+        note.push_str("An interval that reaches the edge goes on beyond it. ");
     }
-    let strongest = shown.iter().max_by(|a, b| a.estimate.abs().total_cmp(&b.estimate.abs()));
+    if all.len() > shown.len() {
+        let _ = write!(
+            note,
+            "The first {MOST_ROWS} of {} terms are drawn.",
+            all.len()
+        );
+    }
+    let strongest = shown
+        .iter()
+        .max_by(|a, b| a.estimate.abs().total_cmp(&b.estimate.abs()));
     let description = format!(
         "Estimates of {} terms{}{}.",
         all.len(),
-        if intervals { " with 95 % intervals" } else { "" },
-        strongest.map_or_else(String::new, |e| format!(", the largest {} at {}", e.label, words::number(e.estimate)))
+        if intervals {
+            " with 95 % intervals"
+        } else {
+            ""
+        },
+        strongest.map_or_else(String::new, |e| format!(
+            ", the largest {} at {}",
+            e.label,
+            words::number(e.estimate)
+        ))
     );
-    let words = Words { title: "Coefficients", description: &description, x: &x, y: "" };
+    let words = Words {
+        title: "Coefficients",
+        description: &description,
+        x: &x,
+        y: "",
+    };
     let note = (!note.is_empty()).then(|| note.trim_end().to_owned());
-    Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::None), legend, note })
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::None),
+        legend,
+        note,
+    })
 }
 
 fn quantiles(v: &Value, key: &str) -> Option<Figure> {
@@ -439,14 +642,30 @@ fn quantiles(v: &Value, key: &str) -> Option<Figure> {
     if points.len() < 3 {
         return None;
     }
-    let mut p = Plot::new(Axis::around(points.iter().map(|q| q.0), 5.0), Axis::exact(0.0, 1.0, 5.0), 300.0);
+    let mut p = Plot::new(
+        Axis::around(points.iter().map(|q| q.0), 5.0),
+        Axis::exact(0.0, 1.0, 5.0),
+        300.0,
+    );
     p.line("line", &points);
     for q in &points {
         p.circle("mark", *q, 3.4);
     }
     let name = text(v, "column").unwrap_or_default();
-    let description = format!("Share of records below a value of {name}, at {} released quantiles.", points.len());
-    let words = Words { title: "Quantiles", description: &description, x: &name, y: "share of records below" };
+    let description = format!(
+        "Share of records below a value of {name}, at {} released quantiles.",
+        points.len()
+    );
+    let words = Words {
+        title: "Quantiles",
+        description: &description,
+        x: &name,
+        y: "share of records below",
+    };
     let legend = vec![("mark", "released quantile".to_owned())];
-    Some(Figure { svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers), legend, note: None })
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::Numbers),
+        legend,
+        note: None,
+    })
 }

@@ -34,19 +34,31 @@ pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> Stri
         );
     }
     for flag in &r.flags {
-        let _ = write!(out, r#"<p class="flag"><strong>Note.</strong> {}</p>"#, escape(&words::flag(flag)));
+        let _ = write!(
+            out,
+            r#"<p class="flag"><strong>Note.</strong> {}</p>"#,
+            escape(&words::flag(flag))
+        );
     }
     let basis = words::basis(relation, r.cost_under(relation).as_ref());
     if let Some(figure) = plots::figure(r.kind, r.value, &n.to_string()) {
-        let _ = write!(out, "<figure>{}<figcaption>{}", figure.svg, legend(&figure.legend, &basis));
+        let _ = write!(
+            out,
+            "<figure>{}<figcaption>{}",
+            figure.svg,
+            legend(&figure.legend, &basis)
+        );
         if let Some(note) = figure.note {
             let _ = write!(out, "<p>{}</p>", escape(&note));
         }
         out.push_str("</figcaption></figure>");
     }
     out.push_str(&numbers(r.kind, r.value));
-    let _ =
-        write!(out, r#"<p class="reading"><strong>How to read this.</strong> {}</p>"#, escape(words::reading(r.kind)));
+    let _ = write!(
+        out,
+        r#"<p class="reading"><strong>How to read this.</strong> {}</p>"#,
+        escape(words::reading(r.kind))
+    );
     out.push_str(&receipt(r));
     out.push_str("</section>");
     out
@@ -70,7 +82,9 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
         ),
         "residuals" => format!("Residuals against fitted values{of_model}"),
         "binned_residuals" => {
-            format!("Mean residuals against fitted probabilities{of_model}, in groups of similar size")
+            format!(
+                "Mean residuals against fitted probabilities{of_model}, in groups of similar size"
+            )
         }
         "histogram" => code("column").map_or_else(String::new, |c| format!("Records by {c}")),
         "quantiles" => code("column").map_or_else(String::new, |c| format!("Quantiles of {c}")),
@@ -81,7 +95,11 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
                 .filter_map(|a| text(a, "name"))
                 .map(|n| format!("<code>{}</code>", escape(&n)))
                 .collect();
-            if names.is_empty() { String::new() } else { format!("Records by {}", names.join(" and ")) }
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!("Records by {}", names.join(" and "))
+            }
         }
         _ => String::new(),
     }
@@ -92,19 +110,40 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
     let error = num(v, "error_95");
     let noise = "error at 95 % from noise";
     Some(match kind {
-        "count" => (words::plus_minus(Some(num(v, "count")?), error), format!("records, {noise}")),
-        "sum" => (words::plus_minus(Some(num(v, "sum")?), error), format!("sum, {noise}{}", within(v))),
-        "mean" => (words::plus_minus(Some(num(v, "mean")?), error), format!("mean, {noise}{}", within(v))),
+        "count" => (
+            words::plus_minus(Some(num(v, "count")?), error),
+            format!("records, {noise}"),
+        ),
+        "sum" => (
+            words::plus_minus(Some(num(v, "sum")?), error),
+            format!("sum, {noise}{}", within(v)),
+        ),
+        "mean" => (
+            words::plus_minus(Some(num(v, "mean")?), error),
+            format!("mean, {noise}{}", within(v)),
+        ),
         "bounds" => (
-            format!("{} to {}", words::number(num(v, "lower")?), words::number(num(v, "upper")?)),
-            num(v, "coverage").map_or_else(String::new, |c| format!("holds about {} of the records", percent(c))),
+            format!(
+                "{} to {}",
+                words::number(num(v, "lower")?),
+                words::number(num(v, "upper")?)
+            ),
+            num(v, "coverage").map_or_else(String::new, |c| {
+                format!("holds about {} of the records", percent(c))
+            }),
         ),
         "roc" => {
             let (low, high) = (num(v, "auc_low"), num(v, "auc_high"));
             let half = low.zip(high).map(|(l, h)| (h - l) / 2.0);
-            let note =
-                if half.is_some() { format!("95 % interval {}", words::interval(low, high)) } else { String::new() };
-            (format!("AUC {}", words::to_error(num(v, "auc")?, half)), note)
+            let note = if half.is_some() {
+                format!("95 % interval {}", words::interval(low, high))
+            } else {
+                String::new()
+            };
+            (
+                format!("AUC {}", words::to_error(num(v, "auc")?, half)),
+                note,
+            )
         }
         "linear" => {
             let mut notes = Vec::new();
@@ -114,7 +153,10 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
             if let Some(n) = num(v, "n") {
                 notes.push(format!("about {} records", words::fixed(n, 0)));
             }
-            (format!("R² {}", words::fixed(num(v, "r_squared")?, 3)), notes.join(", "))
+            (
+                format!("R² {}", words::fixed(num(v, "r_squared")?, 3)),
+                notes.join(", "),
+            )
         }
         _ => return None,
     })
@@ -123,7 +165,11 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
 fn within(v: &Value) -> String {
     match nums(v, "bounds").as_slice() {
         [low, high] if low.is_finite() && high.is_finite() => {
-            format!("; values held between {} and {}", words::number(*low), words::number(*high))
+            format!(
+                "; values held between {} and {}",
+                words::number(*low),
+                words::number(*high)
+            )
         }
         _ => String::new(),
     }
@@ -152,14 +198,28 @@ fn numbers(kind: &str, v: &Value) -> String {
             ],
             list(v, "vertices")
                 .iter()
-                .map(|p| vec![cell(num(p, "threshold")), share(num(p, "fpr")), share(num(p, "tpr"))])
+                .map(|p| {
+                    vec![
+                        cell(num(p, "threshold")),
+                        share(num(p, "fpr")),
+                        share(num(p, "tpr")),
+                    ]
+                })
                 .collect(),
             true,
         ),
         "residuals" => fold(
             "Residuals by fitted value",
-            &[("fitted", Set::Number), ("10 %", Set::Number), ("median", Set::Number), ("90 %", Set::Number)],
-            list(v, "columns").iter().map(|c| ["x", "q10", "q50", "q90"].map(|k| cell(num(c, k))).to_vec()).collect(),
+            &[
+                ("fitted", Set::Number),
+                ("10 %", Set::Number),
+                ("median", Set::Number),
+                ("90 %", Set::Number),
+            ],
+            list(v, "columns")
+                .iter()
+                .map(|c| ["x", "q10", "q50", "q90"].map(|k| cell(num(c, k))).to_vec())
+                .collect(),
             true,
         ),
         "binned_residuals" => fold(
@@ -179,7 +239,8 @@ fn numbers(kind: &str, v: &Value) -> String {
                         share(num(b, "mean_fitted")),
                         cell(num(b, "count").map(f64::round)),
                         cell(num(b, "positives").map(f64::round)),
-                        num(b, "mean_residual").map_or_else(|| words::NONE.to_owned(), |m| words::to_error(m, limit)),
+                        num(b, "mean_residual")
+                            .map_or_else(|| words::NONE.to_owned(), |m| words::to_error(m, limit)),
                         limit.map_or_else(|| words::NONE.to_owned(), |l| words::to_error(l, limit)),
                     ]
                 })
@@ -206,9 +267,16 @@ fn fold(name: &str, head: &[(&str, Set)], mut rows: Vec<Vec<Cell>>, closed: bool
     rows.truncate(MOST_ROWS);
     let mut out = table("values", head, &rows, None);
     if total > MOST_ROWS {
-        let _ = write!(out, r#"<p class="small">The first {MOST_ROWS} of {total} rows; all are in release.json.</p>"#);
+        let _ = write!(
+            out,
+            r#"<p class="small">The first {MOST_ROWS} of {total} rows; all are in release.json.</p>"#
+        );
     }
-    if closed || total > OPEN_ROWS { details(&format!("{name} ({total})"), &out) } else { out }
+    if closed || total > OPEN_ROWS {
+        details(&format!("{name} ({total})"), &out)
+    } else {
+        out
+    }
 }
 
 fn logistic(v: &Value) -> String {
@@ -218,11 +286,17 @@ fn logistic(v: &Value) -> String {
             let b = num(t, "estimate");
             let name = text(t, "name").unwrap_or_default();
             // An intercept is a log odds itself; there is no ratio to speak of.
-            let ratio = b.map(f64::exp).filter(|x| x.is_finite() && name != "(Intercept)");
+            let ratio = b
+                .map(f64::exp)
+                .filter(|x| x.is_finite() && name != "(Intercept)");
             vec![escape(&name), cell(b), cell(ratio)]
         })
         .collect();
-    let head = [("term", Set::Text), ("log odds per unit", Set::Number), ("odds ratio", Set::Number)];
+    let head = [
+        ("term", Set::Text),
+        ("log odds per unit", Set::Number),
+        ("odds ratio", Set::Number),
+    ];
     fold("Coefficients", &head, rows, false)
 }
 
@@ -231,12 +305,16 @@ fn linear(v: &Value) -> String {
         .iter()
         .map(|t| {
             let se = num(t, "std_error");
-            let shown = |key: &str| num(t, key).map_or_else(|| words::NONE.to_owned(), |x| words::to_error(x, se));
+            let shown = |key: &str| {
+                num(t, key).map_or_else(|| words::NONE.to_owned(), |x| words::to_error(x, se))
+            };
             vec![
                 escape(&text(t, "name").unwrap_or_default()),
                 shown("estimate"),
                 match (num(t, "conf_low"), num(t, "conf_high")) {
-                    (Some(l), Some(h)) => format!("{} to {}", words::to_error(l, se), words::to_error(h, se)),
+                    (Some(l), Some(h)) => {
+                        format!("{} to {}", words::to_error(l, se), words::to_error(h, se))
+                    }
                     _ => words::NONE.to_owned(),
                 },
                 shown("std_error"),
@@ -264,29 +342,55 @@ fn histogram(v: &Value) -> String {
         .into_iter()
         .enumerate()
         .map(|(i, c)| {
-            let name = match (levels.get(i).and_then(plain), edges.get(i), edges.get(i + 1)) {
+            let name = match (
+                levels.get(i).and_then(plain),
+                edges.get(i),
+                edges.get(i + 1),
+            ) {
                 (Some(l), _, _) => l,
-                (None, Some(a), Some(b)) => format!("{} to {}", words::number(*a), words::number(*b)),
+                (None, Some(a), Some(b)) => {
+                    format!("{} to {}", words::number(*a), words::number(*b))
+                }
                 _ => format!("bin {}", i + 1),
             };
             vec![escape(&name), words::to_error(c, error)]
         })
         .collect();
-    fold("Counts as released", &[("bin", Set::Text), ("count", Set::Number)], rows, true)
+    fold(
+        "Counts as released",
+        &[("bin", Set::Text), ("count", Set::Number)],
+        rows,
+        true,
+    )
 }
 
 fn quantiles(v: &Value) -> String {
     let step = num(v, "step");
-    let rows =
-        nums(v, "levels").into_iter().zip(nums(v, "values")).map(|(q, x)| vec![percent(q), words::number(x)]).collect();
-    let mut out = fold("Quantiles", &[("share below", Set::Number), ("value", Set::Number)], rows, false);
+    let rows = nums(v, "levels")
+        .into_iter()
+        .zip(nums(v, "values"))
+        .map(|(q, x)| vec![percent(q), words::number(x)])
+        .collect();
+    let mut out = fold(
+        "Quantiles",
+        &[("share below", Set::Number), ("value", Set::Number)],
+        rows,
+        false,
+    );
     let mut notes = Vec::new();
     if let Some(e) = num(v, "rank_error_95") {
-        let unit = if e < 1.0 { percent(e) } else { format!("{} records", words::number(e.ceil())) };
+        let unit = if e < 1.0 {
+            percent(e)
+        } else {
+            format!("{} records", words::number(e.ceil()))
+        };
         notes.push(format!("Rank error at 95 %: {unit}."));
     }
     if let Some(s) = step {
-        notes.push(format!("Values lie on a public grid with step {}.", words::number(s)));
+        notes.push(format!(
+            "Values lie on a public grid with step {}.",
+            words::number(s)
+        ));
     }
     if !notes.is_empty() {
         let _ = write!(out, r#"<p class="small">{}</p>"#, escape(&notes.join(" ")));
@@ -296,13 +400,22 @@ fn quantiles(v: &Value) -> String {
 
 /// Names of the cells along one axis.
 fn levels(axis: &Value) -> Vec<String> {
-    let names: Vec<String> = list(axis, "levels").iter().map(|l| plain(l).unwrap_or_default()).collect();
+    let names: Vec<String> = list(axis, "levels")
+        .iter()
+        .map(|l| plain(l).unwrap_or_default())
+        .collect();
     if !names.is_empty() {
         return names;
     }
     nums(axis, "edges")
         .windows(2)
-        .filter_map(|w| Some(format!("{} to {}", words::number(*w.first()?), words::number(*w.get(1)?))))
+        .filter_map(|w| {
+            Some(format!(
+                "{} to {}",
+                words::number(*w.first()?),
+                words::number(*w.get(1)?)
+            ))
+        })
         .collect()
 }
 
@@ -315,11 +428,26 @@ fn crosstab(v: &Value) -> String {
         return generic(v);
     };
     let error = num(v, "error_95");
-    let top = counts.iter().copied().filter(|c| c.is_finite()).fold(1.0, f64::max);
-    let names: Vec<String> = list(v, "axes").iter().map(|a| text(a, "name").unwrap_or_default()).collect();
-    let corner = names.split_last().map(|(last, first)| format!("{} \\ {last}", first.join(", "))).unwrap_or_default();
+    let top = counts
+        .iter()
+        .copied()
+        .filter(|c| c.is_finite())
+        .fold(1.0, f64::max);
+    let names: Vec<String> = list(v, "axes")
+        .iter()
+        .map(|a| text(a, "name").unwrap_or_default())
+        .collect();
+    let corner = names
+        .split_last()
+        .map(|(last, first)| format!("{} \\ {last}", first.join(", ")))
+        .unwrap_or_default();
     let mut head: Vec<(&str, Set)> = vec![(corner.trim_start_matches(" \\ "), Set::Text)];
-    head.extend(columns.iter().take(MOST_COLUMNS).map(|c| (c.as_str(), Set::Number)));
+    head.extend(
+        columns
+            .iter()
+            .take(MOST_COLUMNS)
+            .map(|c| (c.as_str(), Set::Number)),
+    );
     let mut out = r#"<div class="scroll"><table class="heat"><thead><tr>"#.to_owned();
     for (name, _) in &head {
         let _ = write!(out, r#"<th scope="col">{}</th>"#, escape(name));
@@ -327,17 +455,32 @@ fn crosstab(v: &Value) -> String {
     out.push_str("</tr></thead><tbody>");
     let rows = counts.len().div_ceil(columns.len());
     for (i, row) in counts.chunks(columns.len()).take(MOST_ROWS).enumerate() {
-        let _ = write!(out, r#"<tr><th scope="row">{}</th>"#, escape(&row_name(before, i)));
+        let _ = write!(
+            out,
+            r#"<tr><th scope="row">{}</th>"#,
+            escape(&row_name(before, i))
+        );
         for c in row.iter().take(MOST_COLUMNS) {
-            let weight = if c.is_finite() { (c / top).clamp(0.0, 1.0) } else { 0.0 };
-            let _ = write!(out, r#"<td style="--w:{weight:.2}">{}</td>"#, words::to_error(*c, error));
+            let weight = if c.is_finite() {
+                (c / top).clamp(0.0, 1.0)
+            } else {
+                0.0
+            };
+            let _ = write!(
+                out,
+                r#"<td style="--w:{weight:.2}">{}</td>"#,
+                words::to_error(*c, error)
+            );
         }
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table></div>");
     let mut notes = Vec::new();
     if let Some(e) = error {
-        notes.push(format!("Each count is within {} of the true one in 95 of 100 draws.", words::to_error(e, Some(e))));
+        notes.push(format!(
+            "Each count is within {} of the true one in 95 of 100 draws.",
+            words::to_error(e, Some(e))
+        ));
     }
     if rows > MOST_ROWS || columns.len() > MOST_COLUMNS {
         notes.push("The table is cut here; release.json holds all cells.".to_owned());
@@ -356,17 +499,29 @@ fn row_name(axes: &[Vec<String>], i: usize) -> String {
         rest /= n;
     }
     parts.reverse();
-    if parts.is_empty() { "all".to_owned() } else { parts.join(" · ") }
+    if parts.is_empty() {
+        "all".to_owned()
+    } else {
+        parts.join(" · ")
+    }
 }
 
 /// Keys and values of a kind this report knows nothing about.
 fn generic(v: &Value) -> String {
     let rows: Vec<Vec<Cell>> = match v {
-        Value::Object(o) => o.iter().map(|(k, x)| vec![escape(k), escape(&brief(x))]).collect(),
+        Value::Object(o) => o
+            .iter()
+            .map(|(k, x)| vec![escape(k), escape(&brief(x))])
+            .collect(),
         Value::Null => Vec::new(),
         other => vec![vec!["value".to_owned(), escape(&brief(other))]],
     };
-    fold("Values", &[("name", Set::Text), ("value", Set::Text)], rows, false)
+    fold(
+        "Values",
+        &[("name", Set::Text), ("value", Set::Text)],
+        rows,
+        false,
+    )
 }
 
 fn brief(v: &Value) -> String {
@@ -381,7 +536,10 @@ fn brief(v: &Value) -> String {
             }
             parts.join(", ")
         }
-        Value::Array(a) => format!("{} in release.json", words::plural(a.len(), "entry", "entries")),
+        Value::Array(a) => format!(
+            "{} in release.json",
+            words::plural(a.len(), "entry", "entries")
+        ),
         Value::Null => words::NONE.to_owned(),
         other => super::svg::shorten(&other.to_string(), 300),
     }
@@ -390,7 +548,8 @@ fn brief(v: &Value) -> String {
 /// The receipt: what was drawn and what it cost.
 fn receipt(r: &Release<'_>) -> String {
     if r.receipt.as_str() == Some("public") {
-        return r#"<p class="small">Declared public by the curator; nothing was spent on it.</p>"#.to_owned();
+        return r#"<p class="small">Declared public by the curator; nothing was spent on it.</p>"#
+            .to_owned();
     }
     if !r.receipt.is_object() {
         return r#"<p class="small">No receipt.</p>"#.to_owned();
@@ -412,23 +571,52 @@ fn receipt(r: &Release<'_>) -> String {
         })
         .collect();
     if !noise.is_empty() {
-        let head = [("noise on", Set::Text), ("distribution", Set::Text), ("scale", Set::Number)];
+        let head = [
+            ("noise on", Set::Text),
+            ("distribution", Set::Text),
+            ("scale", Set::Number),
+        ];
         body.push_str(&table("values", &head, &noise, None));
     }
-    let costs = [("add_remove", "add/remove one"), ("replace_one", "replace one")].map(|(key, name)| {
-        vec![name.to_owned(), r.cost(key).map_or_else(|| "not limited".to_owned(), |c| escape(&words::cost(&c)))]
+    let costs = [
+        ("add_remove", "add/remove one"),
+        ("replace_one", "replace one"),
+    ]
+    .map(|(key, name)| {
+        vec![
+            name.to_owned(),
+            r.cost(key)
+                .map_or_else(|| "not limited".to_owned(), |c| escape(&words::cost(&c))),
+        ]
     });
-    body.push_str(&table("values", &[("relation", Set::Text), ("cost", Set::Text)], &costs, None));
+    body.push_str(&table(
+        "values",
+        &[("relation", Set::Text), ("cost", Set::Text)],
+        &costs,
+        None,
+    ));
     if let Some(e) = num(r.receipt, "error_95") {
-        let _ = write!(body, r#"<p class="small">Error at 95 %: {}.</p>"#, words::to_error(e, Some(e)));
+        let _ = write!(
+            body,
+            r#"<p class="small">Error at 95 %: {}.</p>"#,
+            words::to_error(e, Some(e))
+        );
     }
     if let Some(event) = r.receipt.get("event").filter(|e| !e.is_null()) {
         let written = serde_json::to_string_pretty(event).unwrap_or_default();
-        let _ = write!(body, "<pre>{}</pre>", escape(&super::svg::shorten(&written, 4000)));
+        let _ = write!(
+            body,
+            "<pre>{}</pre>",
+            escape(&super::svg::shorten(&written, 4000))
+        );
     }
-    details(if noise.is_empty() { "Receipt: cost" } else { "Receipt: noise and cost" }, &body).replacen(
-        "<details>",
-        r#"<details class="receipt">"#,
-        1,
+    details(
+        if noise.is_empty() {
+            "Receipt: cost"
+        } else {
+            "Receipt: noise and cost"
+        },
+        &body,
     )
+    .replacen("<details>", r#"<details class="receipt">"#, 1)
 }

@@ -75,7 +75,7 @@ impl Axis {
         if tick == 0.0 {
             return "0".to_owned();
         }
-        if size >= 1e12 || size < 1e-3 {
+        if !(1e-3..1e12).contains(&size) {
             return words::scientific(tick, 3);
         }
         let (unit, suffix) = match size {
@@ -331,6 +331,21 @@ pub(super) struct Words<'a> {
     pub(super) y: &'a str,
 }
 
+/// At most `most` characters, with the middle left out: the ends of term names tell them apart.
+pub(super) fn squeeze(text: &str, most: usize) -> String {
+    let n = text.chars().count();
+    if n <= most {
+        return text.to_owned();
+    }
+    let head = most * 2 / 5;
+    let tail = most.saturating_sub(head + 1);
+    text.chars()
+        .take(head)
+        .chain(['…'])
+        .chain(text.chars().skip(n - tail))
+        .collect()
+}
+
 /// At most `most` characters, with an ellipsis where something was left out.
 pub(super) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -408,5 +423,7 @@ mod tests {
         );
         assert!(s.contains("&lt;script&gt;") && s.contains("a&lt;b") && !s.contains("NaN"));
         assert_eq!(shorten("abcdef", 4), "abc…");
+        assert_eq!(squeeze("abcdefghijkl", 10), "abcd…hijkl");
+        assert_eq!(squeeze("abc", 10), "abc");
     }
 }

@@ -6,7 +6,10 @@ use super::sample::{file, release, releases};
 use super::{Budget, Context, Cost, PriceRow, html};
 
 fn epsilon(e: &str) -> Cost {
-    Cost { epsilon: Some(e.to_owned()), ..Cost::default() }
+    Cost {
+        epsilon: Some(e.to_owned()),
+        ..Cost::default()
+    }
 }
 
 /// Checks that tags are balanced and attributes quoted; returns the text between the tags.
@@ -17,7 +20,10 @@ fn check(page: &str) -> String {
     let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("doctype");
     while let Some(at) = rest.find('<') {
         let between = &rest[..at];
-        assert!(!between.contains('>') || open.last().is_some_and(|t| t == "style"), "stray > in {between:?}");
+        assert!(
+            !between.contains('>') || open.last().is_some_and(|t| t == "style"),
+            "stray > in {between:?}"
+        );
         if open.last().is_none_or(|t| t != "style") {
             text.push_str(between);
         }
@@ -46,7 +52,10 @@ fn check(page: &str) -> String {
 }
 
 fn page(releases: &[Value], context: &Context) -> String {
-    let out = html(&file("adult", "add_remove", &json!("row"), releases), context);
+    let out = html(
+        &file("adult", "add_remove", &json!("row"), releases),
+        context,
+    );
     check(&out);
     out
 }
@@ -55,26 +64,71 @@ fn page(releases: &[Value], context: &Context) -> String {
 fn a_report_with_every_kind_is_well_formed_and_self_contained() {
     let all = releases();
     let out = page(&all, &Context::default());
-    for forbidden in ["http:", "https:", "//", "url(", "@import", "<script", "<img", "<link", "NaN", "inf\"", "null"] {
+    for forbidden in [
+        "http:", "https:", "//", "url(", "@import", "<script", "<img", "<link", "NaN", "inf\"",
+        "null",
+    ] {
         assert!(!out.contains(forbidden), "{forbidden}");
     }
     for r in &all {
         let id = r["id"].as_str().unwrap();
-        assert!(out.contains(&format!("</span> {id}</h2>")), "section of {id}");
+        assert!(
+            out.contains(&format!("</span> {id}</h2>")),
+            "section of {id}"
+        );
         assert!(out.contains(&format!(">{id}</a>")), "row of {id}");
     }
-    assert_eq!(out.matches("role=\"img\"").count(), 8, "one labelled drawing per plot");
+    assert_eq!(
+        out.matches("role=\"img\"").count(),
+        8,
+        "one labelled drawing per plot"
+    );
     assert_eq!(out.matches("<desc").count(), 8);
     // Every id on the page is unique and every reference to one is met.
-    let ids: Vec<&str> = out.split(" id=\"").skip(1).filter_map(|s| s.split('"').next()).collect();
+    let ids: Vec<&str> = out
+        .split(" id=\"")
+        .skip(1)
+        .filter_map(|s| s.split('"').next())
+        .collect();
     let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len());
-    for target in out.split("href=\"#").skip(1).filter_map(|s| s.split('"').next()) {
-        assert!(unique.contains(target), "{target}");
-    }
-    for target in out.split("aria-labelledby=\"").skip(1).filter_map(|s| s.split('"').next()).flat_map(|s| s.split(' '))
+    for target in out
+        .split("href=\"#")
+        .skip(1)
+        .filter_map(|s| s.split('"').next())
     {
         assert!(unique.contains(target), "{target}");
+    }
+    for target in out
+        .split("aria-labelledby=\"")
+        .skip(1)
+        .filter_map(|s| s.split('"').next())
+        .flat_map(|s| s.split(' '))
+    {
+        assert!(unique.contains(target), "{target}");
+    }
+}
+
+/// Puts the text wherever a string stands.
+fn poison(v: &mut Value, evil: &str) {
+    match v {
+        Value::String(s) => {
+            let keep = ["kind", "linear", "logistic"].contains(&s.as_str());
+            if !keep && super::words::value_of(s).is_none() {
+                evil.clone_into(s);
+            }
+        }
+        Value::Array(a) => {
+            for x in a {
+                poison(x, evil);
+            }
+        }
+        Value::Object(o) => {
+            for (_, x) in o.iter_mut().filter(|(k, _)| *k != "kind") {
+                poison(x, evil);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -82,22 +136,17 @@ fn a_report_with_every_kind_is_well_formed_and_self_contained() {
 fn everything_from_outside_is_escaped() {
     let evil = "<script>alert('x')</script>\"&\u{0}";
     let mut all = releases();
-    // Put the text wherever a string stands.
-    fn poison(v: &mut Value, evil: &str) {
-        match v {
-            Value::String(s) => {
-                let keep = ["kind", "linear", "logistic"].contains(&s.as_str());
-                if !keep && super::words::value_of(s).is_none() {
-                    evil.clone_into(s);
-                }
-            }
-            Value::Array(a) => a.iter_mut().for_each(|x| poison(x, evil)),
-            Value::Object(o) => o.iter_mut().filter(|(k, _)| *k != "kind").for_each(|(_, x)| poison(x, evil)),
-            _ => {}
-        }
+    for r in &mut all {
+        poison(r, evil);
     }
-    all.iter_mut().for_each(|r| poison(r, evil));
-    all.push(release(evil, evil, evil, evil, &json!({evil: evil, "b": [evil]}), &[evil]));
+    all.push(release(
+        evil,
+        evil,
+        evil,
+        evil,
+        &json!({evil: evil, "b": [evil]}),
+        &[evil],
+    ));
     let context = Context {
         title: Some(evil.into()),
         dataset: Some(evil.into()),
@@ -112,7 +161,11 @@ fn everything_from_outside_is_escaped() {
             debited: Some(epsilon(evil)),
             ..PriceRow::default()
         }],
-        budget: Some(Budget { cap: epsilon(evil), before: epsilon(evil), after: epsilon(evil) }),
+        budget: Some(Budget {
+            cap: epsilon(evil),
+            before: epsilon(evil),
+            after: epsilon(evil),
+        }),
         total: Some(epsilon(evil)),
     };
     for unit in [json!(evil), json!({"column": evil, "max_rows": 3})] {
@@ -129,35 +182,118 @@ fn everything_from_outside_is_escaped() {
 fn totals_are_exact_and_agree_between_the_parts_of_the_page() {
     // .05 + .5·4 + 1 + .1·5 + .05·3 = 3.7, none of them exact in binary.
     let out = page(&releases(), &Context::default());
-    let foot = out.split("<tfoot>").nth(1).and_then(|s| s.split("</tfoot>").next()).unwrap().to_owned();
+    let foot = out
+        .split("<tfoot>")
+        .nth(1)
+        .and_then(|s| s.split("</tfoot>").next())
+        .unwrap()
+        .to_owned();
     assert_eq!(foot.matches(">3.7<").count(), 2, "{foot}");
     // e^3.7 = 40.447
     assert!(out.contains("<strong>40.5</strong>"));
     let context = Context {
-        budget: Some(Budget { cap: epsilon("10"), before: epsilon("0.3"), after: epsilon("4") }),
+        budget: Some(Budget {
+            cap: epsilon("10"),
+            before: epsilon("0.3"),
+            after: epsilon("4"),
+        }),
         ..Context::default()
     };
     let out = page(&releases(), &context);
-    let foot = out.split("<tfoot>").nth(1).and_then(|s| s.split("</tfoot>").next()).unwrap().to_owned();
-    assert!(foot.contains(">3.7<") && foot.contains(">4<") && foot.contains(">6<"), "{foot}");
-    assert!(out.contains("This report cost ε = 3.7."), "own cost");
+    let foot = out
+        .split("<tfoot>")
+        .nth(1)
+        .and_then(|s| s.split("</tfoot>").next())
+        .unwrap()
+        .to_owned();
+    assert!(
+        foot.contains(">3.7<") && foot.contains(">4<") && foot.contains(">6<"),
+        "{foot}"
+    );
+    assert!(
+        out.contains("This report cost ε\u{a0}=\u{a0}3.7."),
+        "own cost"
+    );
     // The composed total of the accounting takes precedence over the sum (parallel parts).
-    let out = page(&releases(), &Context { total: Some(epsilon("2")), ..Context::default() });
+    let out = page(
+        &releases(),
+        &Context {
+            total: Some(epsilon("2")),
+            ..Context::default()
+        },
+    );
     assert!(out.contains("<strong>7.39</strong>"));
 }
 
 #[test]
 fn a_stored_release_costs_nothing_again() {
-    let all = [release("a", "count", "0.5", "1", &json!({"count": 10, "error_95": 6}), &[])];
+    let all = [release(
+        "a",
+        "count",
+        "0.5",
+        "1",
+        &json!({"count": 10, "error_95": 6}),
+        &[],
+    )];
     let context = Context {
-        prices: vec![PriceRow { id: "a".into(), stored: true, ..PriceRow::default() }],
-        budget: Some(Budget { cap: epsilon("1"), before: epsilon("0.5"), after: epsilon("0.5") }),
+        prices: vec![PriceRow {
+            id: "a".into(),
+            stored: true,
+            ..PriceRow::default()
+        }],
+        budget: Some(Budget {
+            cap: epsilon("1"),
+            before: epsilon("0.5"),
+            after: epsilon("0.5"),
+        }),
         ..Context::default()
     };
     let out = page(&all, &context);
     assert!(out.contains("already paid"));
-    let body = out.split("<tbody>").nth(1).and_then(|s| s.split("</tbody>").next()).unwrap().to_owned();
-    assert_eq!(body.matches(">0.5<").count(), 3, "cost, spent, left: {body}");
+    let body = out
+        .split("<tbody>")
+        .nth(1)
+        .and_then(|s| s.split("</tbody>").next())
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        body.matches(">0.5<").count(),
+        3,
+        "cost, spent, left: {body}"
+    );
+}
+
+#[test]
+fn an_unlisted_price_counts_in_the_total() {
+    let all = [release(
+        "a",
+        "count",
+        "0.5",
+        "1",
+        &json!({"count": 10, "error_95": 6}),
+        &[],
+    )];
+    let row = PriceRow {
+        id: "_n".into(),
+        asked: Some("planning count".into()),
+        debited: Some(epsilon("0.02")),
+        ..PriceRow::default()
+    };
+    let out = page(
+        &all,
+        &Context {
+            prices: vec![row],
+            ..Context::default()
+        },
+    );
+    let foot = out
+        .split("<tfoot>")
+        .nth(1)
+        .and_then(|s| s.split("</tfoot>").next())
+        .unwrap()
+        .to_owned();
+    assert_eq!(foot.matches(">0.52<").count(), 2, "{foot}");
+    assert!(out.contains("planning count") && out.contains("<strong>1.69</strong>")); // e^0.52 = 1.682
 }
 
 #[test]
@@ -175,7 +311,13 @@ fn a_missing_cost_is_never_read_as_zero() {
 
 #[test]
 fn odd_values_do_not_stop_the_report() {
-    for v in [json!(null), json!([]), json!({}), json!("x"), json!({"releases": [null, 1, "x", {}, []]})] {
+    for v in [
+        json!(null),
+        json!([]),
+        json!({}),
+        json!("x"),
+        json!({"releases": [null, 1, "x", {}, []]}),
+    ] {
         check(&html(&v, &Context::default()));
     }
     let odd = [
@@ -224,7 +366,10 @@ fn odd_values_do_not_stop_the_report() {
 #[test]
 fn negative_counts_are_kept_in_the_table_and_clipped_in_the_drawing() {
     let value = json!({"column": "x", "levels": ["a", "b"], "counts": [-7, 20], "error_95": 6});
-    let out = page(&[release("h", "histogram", "1", "2", &value, &[])], &Context::default());
+    let out = page(
+        &[release("h", "histogram", "1", "2", &value, &[])],
+        &Context::default(),
+    );
     assert!(out.contains(">−7<"));
     assert!(out.contains("1 count is below zero because of the noise; drawn as zero."));
 }
@@ -232,19 +377,37 @@ fn negative_counts_are_kept_in_the_table_and_clipped_in_the_drawing() {
 #[test]
 fn a_hundred_releases_stay_small() {
     let all: Vec<Value> = (0..100)
-        .map(|i| release(&format!("c{i}"), "count", "0.01", "0.02", &json!({"count": i, "error_95": 300}), &[]))
+        .map(|i| {
+            release(
+                &format!("c{i}"),
+                "count",
+                "0.01",
+                "0.02",
+                &json!({"count": i, "error_95": 300}),
+                &[],
+            )
+        })
         .collect();
     let out = page(&all, &Context::default());
     assert!((0..100).all(|i| out.contains(&format!("</span> c{i}</h2>"))));
-    assert!(out.contains(">1<"), "the sum of a hundred hundredths is one");
+    assert!(
+        out.contains(">1<"),
+        "the sum of a hundred hundredths is one"
+    );
     assert!(out.len() < 400_000, "{}", out.len());
 }
 
 #[test]
 fn many_points_are_thinned_and_it_is_said() {
-    let points: Vec<Value> = (0..50_000).map(|i| json!([f64::from(i % 251), f64::from(i % 241)])).collect();
-    let value = json!({"box": {"x_low": 0, "x_high": 251, "y_low": 0, "y_high": 241}, "points": points});
-    let out = page(&[release("r", "residuals", "1", "2", &value, &[])], &Context::default());
+    let points: Vec<Value> = (0..50_000)
+        .map(|i| json!([f64::from(i % 251), f64::from(i % 241)]))
+        .collect();
+    let value =
+        json!({"box": {"x_low": 0, "x_high": 251, "y_low": 0, "y_high": 241}, "points": points});
+    let out = page(
+        &[release("r", "residuals", "1", "2", &value, &[])],
+        &Context::default(),
+    );
     assert!(out.contains("of 50\u{202f}000 points are drawn"));
     assert!(out.len() < 200_000, "{}", out.len());
 }
@@ -252,10 +415,19 @@ fn many_points_are_thinned_and_it_is_said() {
 #[test]
 fn relations_and_units_are_stated() {
     let all = releases();
-    let out = html(&file("d", "replace_one", &json!({"column": "person", "max_rows": 4}), &all), &Context::default());
+    let out = html(
+        &file(
+            "d",
+            "replace_one",
+            &json!({"column": "person", "max_rows": 4}),
+            &all,
+        ),
+        &Context::default(),
+    );
     check(&out);
     assert!(
-        out.contains("counts for this data set is replace one") && out.contains("one value of <strong>person</strong>")
+        out.contains("counts for this data set is replace\u{a0}one;")
+            && out.contains("one value of <strong>person</strong>")
     );
     assert!(out.contains("no more than 4 rows of each are used"));
     // Every plot names its cost and relation.

@@ -3,6 +3,8 @@
 //! Everything here is total: a number that is missing, infinite or out of range becomes a dash or a plain statement.
 //! Functions that return HTML say so; all others return plain text that the caller escapes.
 
+use std::fmt::Write as _;
+
 use super::html::escape;
 use super::{Cost, Unit};
 
@@ -15,7 +17,9 @@ pub(super) fn fixed(x: f64, decimals: usize) -> String {
         return NONE.to_owned();
     }
     let plain = format!("{:.*}", decimals.min(15), x.abs());
-    let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
+    let (whole, fraction) = plain
+        .split_once('.')
+        .map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
     let mut out = String::new();
     // A value that rounds to zero carries no sign.
     if x < 0.0 && plain.bytes().any(|b| b.is_ascii_digit() && b != b'0') {
@@ -50,14 +54,22 @@ pub(super) fn number(x: f64) -> String {
     let whole = exponent(size);
     let decimals = usize::try_from(3 - whole).unwrap_or(0);
     let text = fixed(x, decimals);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// `1.23 × 10⁻⁵`, with `digits` significant digits.
 pub(super) fn scientific(x: f64, digits: usize) -> String {
     let text = format!("{:.*e}", digits.saturating_sub(1), x);
     let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
-    let mantissa = if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    let mantissa = if mantissa.contains('.') {
+        mantissa.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        mantissa
+    };
     let mantissa = mantissa.replace('-', "−");
     let power: String = power.chars().map(superscript).collect();
     match mantissa.as_str() {
@@ -92,7 +104,8 @@ pub(super) fn exponent(x: f64) -> i32 {
 
 /// Decimals that show an error with two significant digits (a value is never printed more finely than that).
 pub(super) fn decimals(error: f64) -> Option<usize> {
-    (error.is_finite() && error > 0.0).then(|| usize::try_from(1 - exponent(error)).unwrap_or(0).min(12))
+    (error.is_finite() && error > 0.0)
+        .then(|| usize::try_from(1 - exponent(error)).unwrap_or(0).min(12))
 }
 
 /// A value printed to the precision its error allows.
@@ -109,21 +122,42 @@ pub(super) fn to_error(x: f64, error: Option<f64>) -> String {
 pub(super) fn plus_minus(x: Option<f64>, error: Option<f64>) -> String {
     let Some(x) = x else { return NONE.to_owned() };
     match error.filter(|e| e.is_finite() && *e > 0.0) {
-        Some(e) => format!("{} ± {}", to_error(x, Some(e)), to_error(e, Some(e))),
+        Some(e) => {
+            // The place of the second digit of the error, also where it is left of the point. The error is rounded up.
+            let place = exponent(e) - 1;
+            if place > 0 && x.abs() < 1e15 {
+                let unit = 10_f64.powi(place);
+                let up = (e / unit - 1e-9).ceil() * unit;
+                format!("{} ± {}", fixed((x / unit).round() * unit, 0), fixed(up, 0))
+            } else {
+                let up = round_up(e, usize::try_from(-place).unwrap_or(0));
+                format!("{} ± {}", to_error(x, Some(up)), to_error(up, Some(up)))
+            }
+        }
         None => number(x),
     }
 }
 
 /// `0.885 to 0.901`, both ends printed to the precision of half the width.
 pub(super) fn interval(low: Option<f64>, high: Option<f64>) -> String {
-    let (Some(low), Some(high)) = (low, high) else { return NONE.to_owned() };
+    let (Some(low), Some(high)) = (low, high) else {
+        return NONE.to_owned();
+    };
     let half = (high - low).abs() / 2.0;
-    format!("{} to {}", to_error(low, Some(half)), to_error(high, Some(half)))
+    format!(
+        "{} to {}",
+        to_error(low, Some(half)),
+        to_error(high, Some(half))
+    )
 }
 
 /// A word with its count: `1 row`, `3 rows`.
 pub(super) fn plural(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", fixed(as_f64(n), 0), if n == 1 { one } else { many })
+    format!(
+        "{} {}",
+        fixed(as_f64(n), 0),
+        if n == 1 { one } else { many }
+    )
 }
 
 /// A count as a float; counts here are sizes of JSON arrays.
@@ -140,10 +174,14 @@ pub(super) fn cost(c: &Cost) -> String {
     let mut parts = Vec::new();
     for (name, value) in [("ε", &c.epsilon), ("δ", &c.delta), ("ρ", &c.rho)] {
         if let Some(v) = value {
-            parts.push(format!("{name} = {}", amount(v)));
+            parts.push(format!("{name}\u{a0}=\u{a0}{}", amount(v)));
         }
     }
-    if parts.is_empty() { NONE.to_owned() } else { parts.join(", ") }
+    if parts.is_empty() {
+        NONE.to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 /// An exact amount as written, when that is short; otherwise its value to six digits, marked as rounded.
@@ -155,7 +193,10 @@ pub(super) fn amount(exact: &str) -> String {
         Some(x) if x != 0.0 && !(1e-4..1e9).contains(&x.abs()) => format!("≈ {}", scientific(x, 4)),
         Some(x) => {
             let d = usize::try_from(5 - exponent(x)).unwrap_or(0);
-            format!("≈ {}", fixed(x, d).trim_end_matches('0').trim_end_matches('.'))
+            format!(
+                "≈ {}",
+                fixed(x, d).trim_end_matches('0').trim_end_matches('.')
+            )
         }
         None => exact.to_owned(),
     }
@@ -201,17 +242,28 @@ fn decimal(text: &str) -> Option<(i128, u32)> {
     match u32::try_from(scale) {
         Ok(s) if s <= 36 => Some((mantissa, s)),
         Ok(_) => None,
-        Err(_) => Some((mantissa.checked_mul(10_i128.checked_pow(scale.unsigned_abs())?)?, 0)),
+        Err(_) => Some((
+            mantissa.checked_mul(10_i128.checked_pow(scale.unsigned_abs())?)?,
+            0,
+        )),
     }
 }
 
 fn written(mantissa: i128, scale: u32) -> String {
     let scale = usize::try_from(scale).unwrap_or(0);
-    let digits = format!("{:0>width$}", mantissa.unsigned_abs().to_string(), width = scale + 1);
+    let digits = format!(
+        "{:0>width$}",
+        mantissa.unsigned_abs().to_string(),
+        width = scale + 1
+    );
     let (whole, fraction) = digits.split_at(digits.len() - scale);
     let fraction = fraction.trim_end_matches('0');
     let sign = if mantissa < 0 { "-" } else { "" };
-    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+    if fraction.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    }
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -244,7 +296,11 @@ pub(super) fn factor(x: f64) -> String {
 fn round_up(x: f64, places: usize) -> f64 {
     let unit = 10_f64.powi(i32::try_from(places).unwrap_or(0));
     let scaled = x * unit;
-    if scaled.is_finite() { (scaled - 1e-9 * scaled.abs().min(1.0)).ceil() / unit } else { x }
+    if scaled.is_finite() {
+        (scaled - 1e-9 * scaled.abs().min(1.0)).ceil() / unit
+    } else {
+        x
+    }
 }
 
 fn percent_up(p: f64) -> String {
@@ -272,8 +328,16 @@ pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
         ),
         Unit::Unknown => "one privacy unit (the file does not say which)".to_owned(),
     };
-    let those = if matches!(unit, Unit::Column { .. }) { "those rows" } else { "that row" };
-    let say = if matches!(unit, Unit::Column { .. }) { "say" } else { "says" };
+    let those = if matches!(unit, Unit::Column { .. }) {
+        "those rows"
+    } else {
+        "that row"
+    };
+    let say = if matches!(unit, Unit::Column { .. }) {
+        "say"
+    } else {
+        "says"
+    };
     let relation_text = match relation {
         Some("add_remove") => format!("The promise compares the table <strong>with and without</strong> {those}."),
         Some("replace_one") => format!(
@@ -282,7 +346,7 @@ pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
         ),
         _ => "The file does not name the neighbour relation, so no promise can be read from this report.".to_owned(),
     };
-    format!("Protected is {unit_text}. {relation_text}")
+    format!("The protected unit is {unit_text}. {relation_text}")
 }
 
 /// The worst-case-odds paragraph as HTML.
@@ -294,15 +358,30 @@ pub(super) fn protection(relation: Option<&str>, unit: &Unit) -> String {
 /// direction adds at most e^{−2ε} of the same, hence 2δ/(1 − e^{−ε}) in all.
 /// ρ: the moment bound E exp((α−1)Z) ≤ exp((α−1)αρ) gives P(Z > ρ + t) ≤ exp(−t²/(4ρ)); with both directions and
 /// t = 2√(ρ ln(2/β)) the odds move by at most e^{ρ+t} except with probability β.
-pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, other: Option<&Cost>) -> String {
+pub(super) fn odds(
+    relation: Option<&str>,
+    unit: &Unit,
+    spent: Option<&Cost>,
+    other: Option<&Cost>,
+) -> String {
     let (one, rest) = match unit {
-        Unit::Row | Unit::Unknown => ("a given row".to_owned(), "every other row of the table".to_owned()),
+        Unit::Row | Unit::Unknown => (
+            "a given row".to_owned(),
+            "every other row of the table".to_owned(),
+        ),
         Unit::Column { column, .. } => {
             let c = escape(column);
-            (format!("the rows of one given {c}"), format!("all rows of every other {c}"))
+            (
+                format!("the rows of one given {c}"),
+                format!("all rows of every other {c}"),
+            )
         }
     };
-    let verb = if matches!(unit, Unit::Column { .. }) { ("are", "they") } else { ("is", "it") };
+    let verb = if matches!(unit, Unit::Column { .. }) {
+        ("are", "they")
+    } else {
+        ("is", "it")
+    };
     let Some(spent) = spent else {
         return "The cost of at least one release is missing or unlimited under the stated relation, so this report \
                 cannot state a limit on what it reveals about one person."
@@ -319,8 +398,9 @@ pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, ot
     } else {
         format!("between any two things that {one} might say")
     };
-    let start =
-        format!("Take someone who already knows {rest}. Reading this whole report can change their odds {about}");
+    let start = format!(
+        "Take someone who already knows {rest}. Reading this whole report can change their odds {about}"
+    );
     match (read(&spent.epsilon), read(&spent.delta), read(&spent.rho)) {
         (Some(e), delta, None) if e >= 0.0 && delta.is_none_or(|d| d == 0.0) => {
             let mut text = format!(
@@ -331,13 +411,16 @@ pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, ot
             );
             if add_remove {
                 // Removing and adding costs at most 2ε; the exact replace-one cost may be smaller.
-                let swap =
-                    other.and_then(|c| read(&c.epsilon)).filter(|x| *x >= 0.0).map_or(2.0 * e, |x| x.min(2.0 * e));
-                text.push_str(&format!(
+                let swap = other
+                    .and_then(|c| read(&c.epsilon))
+                    .filter(|x| *x >= 0.0)
+                    .map_or(2.0 * e, |x| x.min(2.0 * e));
+                let _ = write!(
+                    text,
                     " Their odds between any two things {} might say change by at most a factor of {}.",
                     verb.1,
                     factor(swap)
-                ));
+                );
             }
             text + &remark(e)
         }
@@ -354,8 +437,7 @@ pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, ot
                 "; how far depends on luck.".to_owned()
             };
             format!(
-                "{start}{exception} A test for this that raises a false alarm in 5 % of cases is right in at most {} of the \
-                 cases where it should be.{}",
+                "{start}{exception} A test that wrongly says yes in 5 % of cases rightly says yes in at most {}.{}",
                 percent_up(alarm),
                 remark(e)
             )
@@ -371,7 +453,8 @@ pub(super) fn odds(relation: Option<&str>, unit: &Unit, spent: Option<&Cost>, ot
                 remark(e)
             )
         }
-        _ => "The total cost is not written in a form this report can read, so no limit is stated.".to_owned(),
+        _ => "The total cost is not written in a form this report can read, so no limit is stated."
+            .to_owned(),
     }
 }
 
@@ -384,7 +467,11 @@ pub(super) fn as_factor(c: &Cost) -> String {
 }
 
 fn remark(loss: f64) -> String {
-    if loss > 5.0 { " A factor this large is a weak promise in the worst case.".to_owned() } else { String::new() }
+    if loss > 5.0 {
+        " A factor this large is a weak promise in the worst case.".to_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// The limit of every such promise, said once.
@@ -413,7 +500,9 @@ pub(super) fn kind(kind: &str) -> String {
         other => {
             let other = other.replace('_', " ");
             let mut letters = other.chars();
-            return letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
+            return letters
+                .next()
+                .map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect());
         }
     }
     .to_owned()
@@ -435,7 +524,7 @@ pub(super) fn reading(kind: &str) -> &'static str {
              reaches zero may be empty. Negative counts come from the noise: they are kept in release.json and drawn as zero."
         }
         "crosstab" => {
-            "Darker cells hold more records. Every cell carries the same noise, so compare a cell with the error given below \
+            "The stronger the shade, the more records. Every cell carries the same noise, so compare a cell with the error given below \
              the table before reading anything into it."
         }
         "quantiles" => {
@@ -457,8 +546,8 @@ pub(super) fn reading(kind: &str) -> &'static str {
         }
         "roc" => {
             "The higher the curve above the diagonal, the better the model separates the two classes; on the diagonal it does \
-             no better than chance. The shaded area holds the whole true curve with probability 95 %: the curve of a perfect \
-             calculation on the same records lies inside it, whatever the noise did."
+             no better than chance. With probability 95 % the shaded area holds the whole curve that the same records give \
+             without noise. How far other records would differ (sampling) is not part of it."
         }
         "residuals" => {
             "A level cloud around zero supports the model. A fan (the cloud widens to one side) means unequal variance: \
@@ -522,7 +611,10 @@ mod tests {
     use super::*;
 
     fn epsilon(e: &str) -> Cost {
-        Cost { epsilon: Some(e.to_owned()), ..Cost::default() }
+        Cost {
+            epsilon: Some(e.to_owned()),
+            ..Cost::default()
+        }
     }
 
     #[test]
@@ -530,7 +622,16 @@ mod tests {
         assert_eq!(plus_minus(Some(0.891_234), Some(0.0041)), "0.8912 ± 0.0041");
         assert_eq!(plus_minus(Some(31402.0), Some(38.0)), "31\u{202f}402 ± 38");
         assert_eq!(plus_minus(Some(-3.0), Some(6.0)), "−3 ± 6");
-        assert_eq!(plus_minus(Some(1_234_567.89), Some(4321.5)), "1\u{202f}234\u{202f}568 ± 4322");
+        assert_eq!(
+            plus_minus(Some(1_234_567.89), Some(4321.5)),
+            "1\u{202f}234\u{202f}600 ± 4400"
+        );
+        assert_eq!(
+            plus_minus(Some(48_812_345.0), Some(1_198_293.0)),
+            "48\u{202f}800\u{202f}000 ± 1\u{202f}200\u{202f}000"
+        );
+        assert_eq!(plus_minus(Some(0.5), Some(0.00411)), "0.5000 ± 0.0042");
+        assert_eq!(plus_minus(Some(12.0), Some(2.5)), "12.0 ± 2.5");
         assert_eq!(plus_minus(Some(5.0), None), "5");
         assert_eq!(plus_minus(None, Some(1.0)), NONE);
         assert_eq!(plus_minus(Some(5.0), Some(f64::NAN)), "5");
@@ -566,46 +667,90 @@ mod tests {
     #[test]
     fn odds_for_pure_epsilon_under_both_relations() {
         let text = odds(Some("add_remove"), &Unit::Row, Some(&epsilon("0.5")), None);
-        assert!(text.contains("e<sup>ε</sup> = <strong>1.65</strong>"), "{text}");
+        assert!(
+            text.contains("e<sup>ε</sup> = <strong>1.65</strong>"),
+            "{text}"
+        );
         assert!(text.contains("63 %"), "{text}"); // 1/(1+e^-0.5) = .6225
-        assert!(text.contains("at all") && text.contains("factor of 2.72"), "{text}");
+        assert!(
+            text.contains("at all") && text.contains("factor of 2.72"),
+            "{text}"
+        );
         // The exact replace-one price is used where it is below twice the other.
-        let text = odds(Some("add_remove"), &Unit::Row, Some(&epsilon("0.5")), Some(&epsilon("0.6")));
+        let text = odds(
+            Some("add_remove"),
+            &Unit::Row,
+            Some(&epsilon("0.5")),
+            Some(&epsilon("0.6")),
+        );
         assert!(text.contains("factor of 1.83"), "{text}"); // e^0.6 = 1.8221
         let text = odds(Some("replace_one"), &Unit::Row, Some(&epsilon("1")), None);
-        assert!(text.contains("between any two things") && !text.contains("at all"), "{text}");
+        assert!(
+            text.contains("between any two things") && !text.contains("at all"),
+            "{text}"
+        );
         assert!(text.contains("<strong>2.72</strong>"), "{text}");
     }
 
     #[test]
     fn odds_for_delta_and_rho() {
-        let c = Cost { epsilon: Some("1".into()), delta: Some("1e-6".into()), rho: None };
+        let c = Cost {
+            epsilon: Some("1".into()),
+            delta: Some("1e-6".into()),
+            rho: None,
+        };
         let text = odds(Some("add_remove"), &Unit::Row, Some(&c), None);
         // e² = 7.389; 2e-6 / (1 − e⁻¹) = 3.164e-6; e·0.05 + 1e-6 = .1359.
         assert!(
-            text.contains("<strong>7.39</strong>") && text.contains("3.18 × 10⁻⁶") && text.contains("14 %"),
+            text.contains("<strong>7.39</strong>")
+                && text.contains("3.18 × 10⁻⁶")
+                && text.contains("14 %"),
             "{text}"
         );
-        let r = Cost { rho: Some("0.05".into()), ..Cost::default() };
+        let r = Cost {
+            rho: Some("0.05".into()),
+            ..Cost::default()
+        };
         let text = odds(Some("replace_one"), &Unit::Row, Some(&r), None);
         // .05 + 2·sqrt(.05·ln(2e6)) = 1.75346; e^ of it 5.7746.
-        assert!(text.contains("<strong>5.78</strong>") && text.contains("one in a million"), "{text}");
+        assert!(
+            text.contains("<strong>5.78</strong>") && text.contains("one in a million"),
+            "{text}"
+        );
     }
 
     #[test]
     fn odds_for_units_with_several_rows_and_for_odd_input() {
-        let unit = Unit::Column { column: "<b>person".into(), max_rows: Some(4) };
+        let unit = Unit::Column {
+            column: "<b>person".into(),
+            max_rows: Some(4),
+        };
         let text = odds(Some("add_remove"), &unit, Some(&epsilon("1")), None);
-        assert!(text.contains("the rows of one given &lt;b&gt;person are in the table"), "{text}");
+        assert!(
+            text.contains("the rows of one given &lt;b&gt;person are in the table"),
+            "{text}"
+        );
         assert!(protection(Some("add_remove"), &unit).contains("no more than 4 rows of each"));
-        assert!(protection(Some("replace_one"), &Unit::Row).contains("that row says <strong>something else"));
+        assert!(
+            protection(Some("replace_one"), &Unit::Row)
+                .contains("that row says <strong>something else")
+        );
         assert!(odds(Some("add_remove"), &Unit::Row, None, None).contains("cannot state"));
         assert!(odds(None, &Unit::Row, Some(&epsilon("1")), None).contains("no limit"));
         for e in ["nan", "inf", "-1", "", "x"] {
-            assert!(odds(Some("add_remove"), &Unit::Row, Some(&epsilon(e)), None).contains("no limit"), "{e}");
+            assert!(
+                odds(Some("add_remove"), &Unit::Row, Some(&epsilon(e)), None).contains("no limit"),
+                "{e}"
+            );
         }
-        assert!(odds(Some("add_remove"), &Unit::Row, Some(&epsilon("30")), None).contains("more than 99 %"));
-        assert!(odds(Some("add_remove"), &Unit::Row, Some(&epsilon("1e9")), None).contains("weak promise"));
+        assert!(
+            odds(Some("add_remove"), &Unit::Row, Some(&epsilon("30")), None)
+                .contains("more than 99 %")
+        );
+        assert!(
+            odds(Some("add_remove"), &Unit::Row, Some(&epsilon("1e9")), None)
+                .contains("weak promise")
+        );
     }
 
     #[test]
@@ -614,7 +759,10 @@ mod tests {
         assert_eq!(combine("1", "0.9", -1).as_deref(), Some("0.1"));
         assert_eq!(combine("1e-7", "1e-9", 1).as_deref(), Some("0.000000101"));
         assert_eq!(combine("1e3", "-0.5", 1).as_deref(), Some("999.5"));
-        assert_eq!(combine("1/4", "0.25", 1).as_deref().and_then(value_of), Some(0.5));
+        assert_eq!(
+            combine("1/4", "0.25", 1).as_deref().and_then(value_of),
+            Some(0.5)
+        );
         assert_eq!(combine("x", "1", 1), None);
         assert_eq!(combine("1.-5", "1", 1), None);
         let mut sum = "0".to_owned();

@@ -102,7 +102,11 @@ impl Problem<'_> {
             }
             let gradient = DVector::from_iterator(
                 b.len(),
-                fast.gradient.iter().zip(&w).zip(&b).map(|((g, w), b)| g + penalty * w + b),
+                fast.gradient
+                    .iter()
+                    .zip(&w)
+                    .zip(&b)
+                    .map(|((g, w), b)| g + penalty * w + b),
             );
             let Some(factor) = factorise(fast, penalty, self.rows.len()) else {
                 return (w, curvature);
@@ -139,9 +143,10 @@ impl Problem<'_> {
             }
             let gradient = DVector::from_iterator(
                 point.gradient.len(),
-                point.gradient.iter().map(|g| {
-                    libm::ldexp(g.to_f64().value(), -FULL_BITS.cast_signed())
-                }),
+                point
+                    .gradient
+                    .iter()
+                    .map(|g| libm::ldexp(g.to_f64().value(), -FULL_BITS.cast_signed())),
             );
             let norm = gradient.norm();
             if norm.is_nan() || norm >= before {
@@ -164,7 +169,10 @@ impl Problem<'_> {
                 .weights
                 .iter()
                 .zip(&step)
-                .map(|(w, s)| w.saturating_sub(units(*s)).clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT))
+                .map(|(w, s)| {
+                    w.saturating_sub(units(*s))
+                        .clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT)
+                })
                 .collect();
         }
         Err(())
@@ -173,7 +181,8 @@ impl Problem<'_> {
     /// Gradient steps from 0.
     fn descend(&self) -> Vec<i128> {
         let mut weights = vec![0i128; self.linear.len()];
-        let bound = self.penalty + Rational::from(self.rows.len()) / Rational::from(4u8) + Rational::ONE;
+        let bound =
+            self.penalty + Rational::from(self.rows.len()) / Rational::from(4u8) + Rational::ONE;
         // Ĝ counts 2^−144, w counts 2^−78.
         let divisor = bound * Rational::from(UBig::ONE << (FULL_BITS - WEIGHT_BITS) as usize);
         loop {
@@ -187,7 +196,8 @@ impl Problem<'_> {
                 .zip(&point.gradient)
                 .map(|(w, g)| {
                     // IBig division cuts toward zero.
-                    let delta = (g * IBig::from(divisor.denominator().clone())) / divisor.numerator();
+                    let delta =
+                        (g * IBig::from(divisor.denominator().clone())) / divisor.numerator();
                     let delta = i128::try_from(delta).unwrap_or(0);
                     w.saturating_sub(delta).clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT)
                 })
@@ -216,10 +226,7 @@ impl Problem<'_> {
             / Rational::from(UBig::ONE << ROW_ERROR_BITS as usize);
         let bound = (self.tolerance - errors) * Rational::from(UBig::ONE << FULL_BITS as usize);
         let bound = bound.floor();
-        let norm = point
-            .gradient
-            .iter()
-            .fold(IBig::ZERO, |sum, g| sum + g * g);
+        let norm = point.gradient.iter().fold(IBig::ZERO, |sum, g| sum + g * g);
         bound > IBig::ZERO && norm <= &bound * &bound
     }
 }

@@ -142,7 +142,13 @@ impl<'a> Rows<'a> {
     }
 
     /// The columns of a chunk, scaled, into `a` (column-major).
-    fn load<T: Copy>(&self, block: usize, rows: &Range<usize>, a: &mut [T], cast: impl Fn(f64) -> T) {
+    fn load<T: Copy>(
+        &self,
+        block: usize,
+        rows: &Range<usize>,
+        a: &mut [T],
+        cast: impl Fn(f64) -> T,
+    ) {
         let n = rows.len();
         let factors = &self.factors[block][rows.clone()];
         let mut columns = a.chunks_exact_mut(n);
@@ -222,7 +228,11 @@ impl<'a> Rows<'a> {
                 }
             }
             let roots = &mut s.roots[..n];
-            for ((m, root), y) in margins.iter_mut().zip(roots.iter_mut()).zip(self.outcomes(part.0, &rows)) {
+            for ((m, root), y) in margins
+                .iter_mut()
+                .zip(roots.iter_mut())
+                .zip(self.outcomes(part.0, &rows))
+            {
                 let e = libm::exp(-m.abs());
                 let small = e / (1.0 + e);
                 let positive = *y > 0.5;
@@ -320,7 +330,11 @@ impl<'a> Rows<'a> {
                 }
             }
             let tails = &mut s.tails[..n];
-            for ((tail, (high, low)), y) in tails.iter_mut().zip(margins.iter()).zip(self.outcomes(part.0, &rows)) {
+            for ((tail, (high, low)), y) in tails
+                .iter_mut()
+                .zip(margins.iter())
+                .zip(self.outcomes(part.0, &rows))
+            {
                 *tail = loss_slope(*high, *low, *y > 0.5);
             }
             for ((high, low), column) in s.gradient.iter_mut().zip(a.chunks_exact(n)) {
@@ -348,7 +362,10 @@ fn loss_slope(high: i128, low: i128, positive: bool) -> (i64, i64) {
     let right = positive == (m >= 0);
     let one = 1u128 << sigmoid::Q;
     let tail = (if right { small } else { one - small }) >> (sigmoid::Q - TAIL_BITS);
-    let (high, low) = ((tail >> HALF_TAIL) as i64, (tail & ((1 << HALF_TAIL) - 1)) as i64);
+    let (high, low) = (
+        (tail >> HALF_TAIL) as i64,
+        (tail & ((1 << HALF_TAIL) - 1)) as i64,
+    );
     if positive { (-high, -low) } else { (high, low) }
 }
 
@@ -361,7 +378,12 @@ fn wide(a: i64, b: i64) -> i128 {
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
     let (x, y) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(x, y)| x * y).sum();
+    let rest: f64 = x
+        .remainder()
+        .iter()
+        .zip(y.remainder())
+        .map(|(x, y)| x * y)
+        .sum();
     for (x, y) in x.zip(y) {
         for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
             *lane += x * y;

@@ -114,9 +114,13 @@ mod tests {
     fn ln_two_is_rounded_down() {
         let two = Rational::from(2);
         assert!(rational(LN2_110, 110) <= ln_upper(&two).unwrap());
-        assert!(rational(LN2_110 + 2, 110) >= ln_lower(&two).unwrap() );
+        assert!(rational(LN2_110 + 2, 110) >= ln_lower(&two).unwrap());
         let gap = ln_upper(&two).unwrap() - rational(LN2_110, 110);
-        assert!(gap < rational(1 << 15, 110), "{}", reticent_accounting::rational_to_f64(&gap));
+        assert!(
+            gap < rational(1 << 15, 110),
+            "{}",
+            reticent_accounting::rational_to_f64(&gap)
+        );
     }
 
     #[test]
@@ -127,7 +131,10 @@ mod tests {
             let t = match case {
                 0..40 => u128::from(case) * (LN2_110 >> 14) + u128::from(case % 3),
                 40..80 => (u128::from(case) * (LN2_110 >> 14)).saturating_sub(u128::from(case % 4)),
-                _ => ((u128::from(noise.bits()) << 39) | u128::from(noise.bits())) >> (noise.bits() % 60),
+                _ => {
+                    ((u128::from(noise.bits()) << 39) | u128::from(noise.bits()))
+                        >> (noise.bits() % 60)
+                }
             };
             let x = -rational(t, 96);
             let got = rational(exp_neg(t), 96);
@@ -137,10 +144,17 @@ mod tests {
             assert!(off < rational(1, 85), "case {case}");
             let tail = rational(smaller_tail(t), 96);
             let want = &high / (Rational::ONE + &high);
-            let off = if tail > want { tail - want } else { want - tail };
+            let off = if tail > want {
+                tail - want
+            } else {
+                want - tail
+            };
             assert!(off < rational(11, 85) / Rational::from(10), "case {case}");
         }
-        println!("worst error of e^-t: {:e}", reticent_accounting::rational_to_f64(&worst));
+        println!(
+            "worst error of e^-t: {:e}",
+            reticent_accounting::rational_to_f64(&worst)
+        );
     }
 
     #[test]

@@ -266,10 +266,7 @@ fn merged(
 fn group_limits(limits: &[(i64, i64)], range: &Range<usize>) -> (i64, i64) {
     let last = limits.len().saturating_sub(1);
     let mut group: Option<(i64, i64)> = None;
-    for (low, high) in range
-        .clone()
-        .filter_map(|cell| limits.get(cell.min(last)))
-    {
+    for (low, high) in range.clone().filter_map(|cell| limits.get(cell.min(last))) {
         let high = high.max(low);
         group = Some(group.map_or((*low, *high), |(l, h)| (l.min(*low), h.max(*high))));
     }

@@ -113,7 +113,8 @@ impl Objective {
         }
         let epsilon = context.per_record(&self.epsilon);
         let solver_epsilon = &epsilon / Rational::from(100u8);
-        let curvature = ln_upper(&(Rational::ONE + &square / (&self.penalty * Rational::from(4u8))))?;
+        let curvature =
+            ln_upper(&(Rational::ONE + &square / (&self.penalty * Rational::from(4u8))))?;
         let noise_epsilon = &epsilon - &solver_epsilon - &curvature;
         if noise_epsilon <= Rational::ZERO {
             return refuse(format!(
@@ -125,8 +126,7 @@ impl Objective {
         }
         let scale = &radius * Rational::from(context.touches()) / &noise_epsilon;
         let tolerance = &radius / Rational::from(1_000_000_000u32);
-        let solver_scale =
-            Rational::from(2u8) * &tolerance / (&self.penalty * &solver_epsilon);
+        let solver_scale = Rational::from(2u8) * &tolerance / (&self.penalty * &solver_epsilon);
         let calibration = Calibration {
             exponent: exponent(&radius),
             radius,
@@ -136,7 +136,9 @@ impl Objective {
             tolerance,
             solver_scale,
         };
-        calibration.within_the_solver(&self.penalty, p).map_or(Ok(calibration), refuse)
+        calibration
+            .within_the_solver(&self.penalty, p)
+            .map_or(Ok(calibration), refuse)
     }
 }
 

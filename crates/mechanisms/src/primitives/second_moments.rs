@@ -172,9 +172,7 @@ impl Shape {
                 terms.len()
             )));
         }
-        let others = terms
-            .len()
-            .saturating_add(usize::from(response.is_some()));
+        let others = terms.len().saturating_add(usize::from(response.is_some()));
         let whole = &g * &g + Rational::from(others) / Rational::from(4u8);
         let declared = shorten.squared_norm;
         let squared_norm = if declared == f64::INFINITY {

@@ -93,13 +93,6 @@ pub(crate) fn buy<T: Send>(
         buy,
         bought: Mutex::new(None),
     };
-    simulate(
-        source,
-        Unit::Row,
-        context,
-        &program(columns),
-        &once,
-        noise,
-    )?;
+    simulate(source, Unit::Row, context, &program(columns), &once, noise)?;
     Ok(once.bought.into_inner().unwrap().unwrap())
 }
