@@ -81,7 +81,11 @@ impl Generated {
             x.iter_mut().for_each(|x| *x *= scale);
             let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt().max(1.0);
             x.iter_mut().for_each(|x| *x /= norm);
-            let m: f64 = -0.5 + x.iter().zip(&self.direction).map(|(x, b)| x * b).sum::<f64>();
+            let m: f64 = -0.5
+                + x.iter()
+                    .zip(&self.direction)
+                    .map(|(x, b)| x * b)
+                    .sum::<f64>();
             let y = f64::from(u8::from(uniform(&mut noise) < 1.0 / (1.0 + (-m).exp())));
             for (c, x) in columns.iter_mut().zip(x.into_iter().chain([y])) {
                 c.push(x);
@@ -107,7 +111,10 @@ impl RowSource for Generated {
             .for_each(|i| {
                 visit(self.batch(i));
             });
-        *self.spent.lock().unwrap() = (start.elapsed().as_secs_f64(), processor_seconds() - processor);
+        *self.spent.lock().unwrap() = (
+            start.elapsed().as_secs_f64(),
+            processor_seconds() - processor,
+        );
         Ok(())
     }
 }
@@ -174,18 +181,25 @@ fn peak_kib() -> f64 {
 /// Processor seconds of all threads so far (clock ticks of 10 ms).
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or("")
+        .split_whitespace()
+        .collect();
+    let ticks = |i: usize| {
+        fields
+            .get(i)
+            .and_then(|t| t.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     (ticks(11) + ticks(12)) / 100.0
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |i: usize, default: usize| {
-        arguments
-            .get(i)
-            .map_or(Ok(default), |a| a.parse::<usize>())
-    };
+    let number =
+        |i: usize, default: usize| arguments.get(i).map_or(Ok(default), |a| a.parse::<usize>());
     let (rows, columns) = (number(0, 1_000_000)?, number(1, 50)?);
     let epsilon = parse_decimal(arguments.get(2).map_or("1", String::as_str))?;
     let source = Generated::new(rows, columns);
@@ -228,13 +242,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let moments = Moments(
         SecondMoments {
             name: "moments".to_owned(),
-            payment: Payment::Concentrated {
-                rho: epsilon,
-            },
+            payment: Payment::Concentrated { rho: epsilon },
         },
         columns,
     );
-    let (start, processor) = (Instant::now(), processor_seconds());
+    let processor = processor_seconds();
     simulate(
         &source,
         Unit::Row,
