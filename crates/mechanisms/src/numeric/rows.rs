@@ -443,6 +443,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl Sums {
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "the shape rayon's reduce asks for"
+    )]
     fn merge(mut self, other: Self) -> Self {
         self.value = self.value.saturating_add(other.value);
         let add = |a: &mut [i128], b: &[i128]| {
@@ -495,6 +499,15 @@ impl ExactScratch {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::approx_constant,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    clippy::manual_midpoint,
+    clippy::needless_pass_by_value,
+    reason = "tests compare exact values and count small things"
+)]
 mod tests {
     use super::*;
     use dashu::integer::UBig;
@@ -570,12 +583,7 @@ mod tests {
         for w in [
             [0, 0, 0, 0],
             [one, -2 * one + 12_345, one / 3, 7],
-            [
-                (40 * one) | 99,
-                -(60 * one) + 3,
-                100 * one,
-                -one / 1_000_003,
-            ],
+            [40 * one + 99, -(60 * one) + 3, 100 * one, -one / 1_000_003],
         ] {
             let got = rows.exact_gradient(&w);
             let weights: Vec<Rational> = w

@@ -92,9 +92,9 @@ fn noise_has_the_stated_deviation() {
                 for j in i..4 {
                     let e = entries.next().unwrap();
                     if i == j {
-                        on.push(e / got.sd_diagonal)
+                        on.push(e / got.sd_diagonal);
                     } else {
-                        off.push(e / got.sd_off_diagonal)
+                        off.push(e / got.sd_off_diagonal);
                     }
                 }
             }
