@@ -31,8 +31,11 @@ pub(crate) enum Command {
     /// Write a dataset.toml to fill in, from the header of a file alone.
     #[command(after_help = "Example: reticent init survey.csv > dataset.toml")]
     Init {
-        /// CSV (also .gz) or Parquet file; only its header is read.
+        /// CSV (also .gz) or Parquet file, of which only the header is read; or SmartNoise metadata (.yaml).
         data: PathBuf,
+        /// Which table of SmartNoise metadata.
+        #[arg(long)]
+        table: Option<String>,
     },
     /// Check every row of a table, for its curator, and create its ledger.
     #[command(after_help = "Example: reticent register dataset.toml")]

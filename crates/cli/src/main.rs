@@ -13,7 +13,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use reticent_engine::{
     Error, Failure, books, dataset::Dataset, init, mock, outcome::Refusal, predict, schema_json,
-    session,
+    session, smartnoise,
 };
 
 fn main() -> ExitCode {
@@ -31,7 +31,16 @@ fn main() -> ExitCode {
 fn carry_out(arguments: Arguments) -> Result<(), Failure> {
     let json = arguments.json;
     match arguments.command {
-        Command::Init { data } => print(&init::skeleton(&data)?),
+        Command::Init { data, table } => {
+            if !data.extension().is_some_and(|e| e == "yaml" || e == "yml") {
+                return print(&init::skeleton(&data)?);
+            }
+            let draft = smartnoise::import(&data, table.as_deref())?;
+            for remark in draft.missing.iter().chain(&draft.notes) {
+                note(remark);
+            }
+            print(&draft.toml)
+        }
         Command::Register { dataset } => {
             let dataset = Dataset::load(&dataset)?;
             let working = Working::start("reading every row");
@@ -106,6 +115,12 @@ fn written(result: std::io::Result<()>) -> Result<(), Failure> {
         .into()),
         _ => Ok(()),
     }
+}
+
+/// A remark beside the output.
+fn note(remark: &str) {
+    // Nothing useful can be done if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "note: {remark}");
 }
 
 fn report(failure: &Failure, json: bool) {
