@@ -122,7 +122,8 @@ impl Bench {
             .collect()
     }
 
-    fn judge(&self, value: &Value) -> Run {
+    /// Compares a released curve with the true one.
+    pub fn judge(&self, value: &Value) -> Run {
         let band = band(value);
         let curve: Vec<Point> = list(value, "curve")
             .iter()

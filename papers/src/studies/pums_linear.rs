@@ -6,7 +6,8 @@
 
 use rayon::prelude::*;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::Seeded;
+use reticent_noise::{Noise, Seeded};
+use serde_json::Value;
 
 use super::pums::Pums;
 use super::{at, list, of};
@@ -69,6 +70,16 @@ impl Bench {
 
     /// The coefficients of each run, in the order of [`Bench::names`]; `setting` is 2·(position of ε) + relation.
     pub fn runs(&self, setting: usize, runs: u32) -> Result<Vec<Vec<Interval>>, StudyError> {
+        self.runs_with(setting, runs, |noise| Box::new(noise))
+    }
+
+    /// The same with noise made from that of the run: for controls.
+    pub fn runs_with(
+        &self,
+        setting: usize,
+        runs: u32,
+        wrap: impl Fn(Seeded) -> Box<dyn Noise> + Sync,
+    ) -> Result<Vec<Vec<Interval>>, StudyError> {
         let context = self.pums.context(RELATIONS[setting % 2].0);
         let prepared = self.pums.linear(&context, EPSILONS[setting / 2], DELTA)?;
         (0..u64::from(runs))
@@ -76,28 +87,12 @@ impl Bench {
             .map(|run| {
                 let mut rows = Seeded::stream(ROWS_SEED, run);
                 let source = self.pums.example.table.resample(&mut rows).source();
-                let mut noise = Seeded::stream(NOISE_SEED + setting as u64, run);
-                let answer = release(&source, &context, None, &prepared, &mut noise)?;
+                let mut noise = wrap(Seeded::stream(NOISE_SEED + setting as u64, run));
+                let answer = release(&source, &context, None, &prepared, noise.as_mut())?;
                 Ok(self
                     .names
                     .iter()
-                    .map(|name| {
-                        let term = list(&answer.value, "terms")
-                            .iter()
-                            .find(|t| t.get("name").and_then(|n| n.as_str()) == Some(name));
-                        term.map_or(
-                            Interval {
-                                estimate: f64::NAN,
-                                low: f64::NAN,
-                                high: f64::NAN,
-                            },
-                            |t| Interval {
-                                estimate: at(t, "estimate"),
-                                low: at(t, "conf_low"),
-                                high: at(t, "conf_high"),
-                            },
-                        )
-                    })
+                    .map(|n| interval(&answer.value, n))
                     .collect())
             })
             .collect()
@@ -110,6 +105,19 @@ impl Bench {
             .map(|r| r[coefficient])
             .filter(|i| i.low <= truth && truth <= i.high)
             .count()
+    }
+}
+
+/// A coefficient of a released model; not-a-number if it is not there.
+fn interval(value: &Value, name: &str) -> Interval {
+    let term = list(value, "terms")
+        .iter()
+        .find(|t| t.get("name").and_then(Value::as_str) == Some(name))
+        .unwrap_or(&Value::Null);
+    Interval {
+        estimate: at(term, "estimate"),
+        low: at(term, "conf_low"),
+        high: at(term, "conf_high"),
     }
 }
 
