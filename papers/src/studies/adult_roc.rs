@@ -31,6 +31,9 @@ pub struct Run {
     pub area_error: f64,
     /// Whether the band covers the whole true curve.
     pub covered: bool,
+    /// Whether the true vertex at every released threshold lies within its own bounds: what is proved, and more
+    /// than the curve needs (a vertex outside its bounds may lie in a neighbouring rectangle).
+    pub vertices_covered: bool,
     /// Whether the approximate interval of the area holds the true one.
     pub interval_holds: bool,
     /// Whether the proved interval of the area holds the true one.
@@ -48,15 +51,25 @@ pub struct Bench {
     adult: Adult,
     source: Memory,
     truth: Curve,
+    /// Predicted probabilities of the negatives and of the positives, increasing.
+    predictions: [Vec<f64>; 2],
 }
 
 impl Bench {
     /// Reads the data and fits the model.
     pub fn load() -> Result<Self, StudyError> {
         let adult = Adult::load()?;
+        let scored = adult.scored();
+        let predictions = [0.0, 1.0].map(|label| {
+            let of_label = scored.iter().filter(|s| (s[1] - label).abs() < 0.5);
+            let mut p: Vec<f64> = of_label.map(|s| 1.0 / (1.0 + (-s[0]).exp())).collect();
+            p.sort_by(f64::total_cmp);
+            p
+        });
         Ok(Self {
             source: adult.test.source(),
-            truth: Curve::new(&adult.scored()),
+            truth: Curve::new(&scored),
+            predictions,
             adult,
         })
     }
@@ -122,6 +135,25 @@ impl Bench {
             .collect()
     }
 
+    /// Rectangle k runs from the lower bounds of vertex k to the upper bounds of vertex k + 1, so the bounds of the
+    /// vertex below bin k are the upper ones of rectangle k and the lower ones of rectangle k + 1.
+    fn vertices_covered(&self, band: &[Rectangle], value: &Value) -> bool {
+        let bins = list(value, "bins");
+        bins.iter()
+            .zip(band.iter().zip(band.iter().skip(1)))
+            .all(|(bin, (above, below))| {
+                let threshold = at(bin, "score_low");
+                let [f, t] = [0, 1].map(|label| {
+                    let p: &[f64] = &self.predictions[label];
+                    let passed = p.len() - p.partition_point(|p| *p < threshold);
+                    real(passed) / real(p.len())
+                });
+                let within =
+                    |low: f64, v: f64, high: f64| low - ROUNDING <= v && v <= high + ROUNDING;
+                within(below.fpr.0, f, above.fpr.1) && within(below.tpr.0, t, above.tpr.1)
+            })
+    }
+
     /// Compares a released curve with the true one.
     pub fn judge(&self, value: &Value) -> Run {
         let band = band(value);
@@ -134,6 +166,7 @@ impl Bench {
         Run {
             area_error: at(value, "auc") - self.truth.area,
             covered: self.truth.covered(&band),
+            vertices_covered: self.vertices_covered(&band, value),
             interval_holds: low <= self.truth.area && self.truth.area <= high,
             proved_holds: proved_low <= self.truth.area && self.truth.area <= proved_high,
             widths: (high - low, proved_high - proved_low),
@@ -142,6 +175,9 @@ impl Bench {
         }
     }
 }
+
+/// Rates at a threshold are exact quotients; bounds forgive the rounding of their own computation.
+const ROUNDING: f64 = 1e-12;
 
 /// The rectangles of a released curve.
 fn band(value: &Value) -> Vec<Rectangle> {
@@ -193,6 +229,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
             "AUC within .01 (first 20)",
             "mean, largest abs. AUC error",
             "band covers the whole curve",
+            "true vertices within their own bounds",
             "band height, mean",
             "AUC interval holds (width)",
             "proved AUC interval holds (width)",
@@ -219,6 +256,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
             of(close, AREA_RUNS.min(n)),
             format!("{:.5}, {largest:.5}", average(|r| r.area_error.abs())),
             of(covered, n),
+            of(count(|r| r.vertices_covered), n),
             format!("{:.4}", average(|r| r.band_height)),
             format!(
                 "{} ({:.4})",

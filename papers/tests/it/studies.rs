@@ -44,7 +44,8 @@ fn adult_areas_are_close() {
     }
 }
 
-/// The band misses the whole curve in at most 20 of 60 runs (its claim: each run misses with probability .05 at most).
+/// The band misses the whole curve, and the bounds of the vertices miss a true vertex, in at most 20 of 60 runs
+/// (the claim: each run misses with probability .05 at most); bounds that hold every vertex cover the curve.
 ///
 /// False alarm: P(X ≥ 21), X binomial(60, .05), below 10⁻¹¹ for each relation. Caught with probability .99:
 /// coverage below .51. Control: counts with noise three times as large as declared are flagged.
@@ -58,6 +59,9 @@ fn the_band_covers_the_curve() {
         let all = bench.runs(which, runs).unwrap();
         let missed = all.iter().filter(|r| !r.covered).count();
         assert!(missed <= most, "the band misses in {missed} of {runs}");
+        let outside = all.iter().filter(|r| !r.vertices_covered).count();
+        assert!(outside <= most, "a vertex leaves its bounds in {outside}");
+        assert!(all.iter().all(|r| !r.vertices_covered || r.covered));
         // What the band proves about the area follows from what it proves about the curve.
         assert!(all.iter().all(|r| !r.covered || r.proved_holds));
     }
