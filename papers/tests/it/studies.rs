@@ -22,12 +22,11 @@ impl Noise for Louder {
     }
 }
 
-/// At least 19 of 20 areas within .01 (both relations), and their mean error within .002 (.004 under replace-one).
+/// At least 19 of 20 areas within .01 of the true one (16 under replace-one), and their mean error within .002 (.004).
 ///
-/// Errors have standard deviation .0009 (.0020) over 200 runs. False alarm: the bound on the mean is 9.9 (8.9) of its
-/// standard deviations, .01 is 11 (5) of one error; even if one replace-one error in 10⁵ were beyond .01, two of
-/// 20 would be with probability 2·10⁻⁸, which is why replace-one may miss four (10⁻¹⁰ even at one in a thousand).
-/// Caught with probability .99: a bias of .003 (.006), or misses in more than 29 % of the runs.
+/// Over 200 runs errors have standard deviation .0009 (.0020) and the largest is .0024 (.0090). Assumed: one in 10⁶ (one in
+/// 1000) is beyond .01. False alarm: P(X ≥ 2) (P(X ≥ 5)) of 20 below 2·10⁻¹⁰; the bounds on the mean are 9.9 (8.9) of its
+/// standard deviations. Caught with probability .99: a bias of .003 (.006), more than 29 % (48 %) of the areas beyond .01.
 #[test]
 fn adult_areas_are_close() {
     let bench = adult_roc::Bench::load().unwrap();
@@ -47,14 +46,14 @@ fn adult_areas_are_close() {
 /// The band misses the whole curve, and the bounds of the vertices miss a true vertex, in at most 20 of 60 runs
 /// (the claim: each run misses with probability .05 at most); bounds that hold every vertex cover the curve.
 ///
-/// False alarm: P(X ≥ 21), X binomial(60, .05), below 10⁻¹¹ for each relation. Caught with probability .99:
-/// coverage below .51. Control: counts with noise three times as large as declared are flagged.
+/// False alarm: P(X ≥ 21), X binomial(60, .05), below 10⁻¹¹ for each relation and kind. Caught with probability .99:
+/// coverage below .50. Control: counts with noise three times as large as declared are flagged.
 #[test]
 fn the_band_covers_the_curve() {
     let bench = adult_roc::Bench::load().unwrap();
     let (runs, most) = (60u32, 20usize);
     assert!(at_least(21, 60, 0.05) < 1e-11);
-    assert!(at_most(20, 60, 0.49) < 0.02);
+    assert!(at_most(20, 60, 0.50) < 0.01);
     for which in [0, 1] {
         let all = bench.runs(which, runs).unwrap();
         let missed = all.iter().filter(|r| !r.covered).count();
@@ -62,8 +61,8 @@ fn the_band_covers_the_curve() {
         let outside = all.iter().filter(|r| !r.vertices_covered).count();
         assert!(outside <= most, "a vertex leaves its bounds in {outside}");
         assert!(all.iter().all(|r| !r.vertices_covered || r.covered));
-        // What the band proves about the area follows from what it proves about the curve.
-        assert!(all.iter().all(|r| !r.covered || r.proved_holds));
+        // The proved interval of the area follows from the bounds of the vertices.
+        assert!(all.iter().all(|r| !r.vertices_covered || r.proved_holds));
     }
     let flagged = (0..u64::from(runs))
         .filter(|run| {
@@ -78,18 +77,18 @@ fn the_band_covers_the_curve() {
     assert!(flagged > most, "three times the noise: missed in {flagged}");
 }
 
-/// Every slope's interval misses at most 30 of 120 times at either ε and relation, and the standard errors fit the
+/// Every slope's interval misses at most 33 of 120 times at either ε and relation, and the standard errors fit the
 /// spread of the estimates.
 ///
-/// Assumed: intervals miss with probability .08 at most (500 runs: .034 to .066). False alarm: 8·P(X ≥ 31), X
+/// Assumed: intervals miss with probability .08 at most (500 runs: .034 to .066). False alarm: 8·P(X ≥ 34), X
 /// binomial(120, .08), below 10⁻⁹; the ratio of lengths to spread has standard deviation .065 and is held
-/// between .55 and 2 (chi-squared, 119 degrees: below 10⁻¹⁰). Caught with probability .99: coverage below .65, and
+/// between .55 and 2 (chi-squared, 119 degrees: below 10⁻¹⁰). Caught with probability .99: coverage below .61, and
 /// lengths 2.5 times too large or .4 times too small. Control: moments with noise three times as large are flagged.
 #[test]
 fn pums_intervals_hold() {
     let bench = pums_linear::Bench::load().unwrap();
-    let (runs, most) = (120u32, 30usize);
-    assert!(8.0 * at_least(31, 120, 0.08) < 1e-9);
+    let (runs, most) = (120u32, 33usize);
+    assert!(8.0 * at_least(34, 120, 0.08) < 1e-9);
     for setting in 0..4 {
         let all = bench.runs(setting, runs).unwrap();
         for i in [1, 2] {
@@ -123,7 +122,7 @@ fn pums_intervals_hold() {
 ///
 /// Assumed: a bin is farther with probability .02 at most (200 runs: .001 and .004; a Laplace variable beyond two
 /// standard deviations: .06, of which sampling error leaves little). False alarm: P(X ≥ 30) of 320 (160) bins below 10⁻¹⁰.
-/// Caught: one in five bins beyond the limit (probability .99).
+/// Caught with probability .99: 15 % (27 %) of the bins beyond their limits.
 #[test]
 fn binned_residuals_are_within_their_limits() {
     let bench = adult_binned::Bench::load().unwrap();
