@@ -111,6 +111,7 @@ impl Table {
     }
 
     /// These records, in this order; a record may come several times.
+    #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
         Self {
             schema: self.schema.clone(),
@@ -120,6 +121,7 @@ impl Table {
     }
 
     /// As many records as there are, drawn with replacement.
+    #[must_use]
     pub fn resample(&self, noise: &mut Seeded) -> Self {
         let n = self.rows as u128;
         let rows: Vec<usize> = (0..self.rows)

@@ -77,11 +77,11 @@ impl Adult {
         let part = part(example.entry("roc")?)?.clone();
         let test = example.table.select(&example.table.part(&part));
         Ok(Self {
+            example,
             part,
             test,
             model,
             design,
-            example,
         })
     }
 

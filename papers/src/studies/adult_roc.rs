@@ -26,6 +26,7 @@ pub const AREA_RUNS: usize = 20;
 
 /// One simulated release against the truth.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "four independent verdicts")]
 pub struct Run {
     /// Released area minus true area.
     pub area_error: f64,

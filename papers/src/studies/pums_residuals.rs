@@ -94,10 +94,10 @@ impl Bench {
 
     /// True counts on the grid of a released plot.
     pub fn true_counts(&self, value: &Value) -> Vec<usize> {
-        self.frame(value).counts(&self.points)
+        Self::frame(value).counts(&self.points)
     }
 
-    fn frame(&self, value: &Value) -> Frame {
+    fn frame(value: &Value) -> Frame {
         let ends = value.get("box").unwrap_or(&Value::Null);
         let side = list(value, "counts").len().isqrt();
         Frame {
@@ -122,7 +122,7 @@ impl Bench {
         Distance {
             similarity: similarity(&self.points, &drawn),
             own_grid: total_variation(&truth, &kept),
-            side: self.frame(value).side,
+            side: Self::frame(value).side,
         }
     }
 }

@@ -57,9 +57,9 @@ fn solve(system: &mut [Vec<f64>]) -> Option<Vec<f64>> {
         for i in 0..n {
             if i != k {
                 let factor = system[i][k] / system[k][k];
-                for j in k..=n {
-                    let above = system[k][j];
-                    system[i][j] -= factor * above;
+                let above = system[k].clone();
+                for (entry, above) in system[i].iter_mut().zip(&above).skip(k) {
+                    *entry -= factor * above;
                 }
             }
         }

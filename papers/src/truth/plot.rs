@@ -88,7 +88,7 @@ pub fn similarity(truth: &[[f64; 2]], released: &[[f64; 2]]) -> f64 {
     } else {
         real(outside) / real(released.len())
     };
-    (distances + missing) / 2.0
+    0.5 * distances + 0.5 * missing
 }
 
 #[cfg(test)]
