@@ -1,0 +1,28 @@
+//! One file per study.
+
+pub(crate) mod adult;
+pub mod adult_binned;
+pub mod adult_roc;
+pub(crate) mod pums;
+pub mod pums_linear;
+pub mod pums_residuals;
+
+use serde_json::Value;
+
+/// A number of a released value; not-a-number if it is not there.
+pub(crate) fn at(value: &Value, key: &str) -> f64 {
+    value.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN)
+}
+
+/// A list of a released value.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// "k of n".
+pub(crate) fn of(k: usize, n: usize) -> String {
+    format!("{k} of {n}")
+}

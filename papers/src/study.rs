@@ -1,0 +1,135 @@
+//! What a study is and what it reports.
+
+use std::fmt;
+
+use reticent_mechanisms::source::SourceError;
+
+use crate::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
+
+/// How long a study runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Seconds: what the tests run.
+    Quick,
+    /// What `docs/studies.md` records.
+    Full,
+}
+
+impl Form {
+    /// One of two numbers.
+    pub(crate) fn pick(self, quick: u32, full: u32) -> u32 {
+        match self {
+            Self::Quick => quick,
+            Self::Full => full,
+        }
+    }
+}
+
+/// A study by name.
+#[derive(Clone, Copy)]
+pub struct Study {
+    /// As on the command line.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(Form) -> Result<Findings, StudyError>,
+}
+
+/// All studies.
+pub const STUDIES: &[Study] = &[
+    Study {
+        name: "studies/adult-roc",
+        about: "private AUC and the proved band against the true ROC curve of the Adult test records",
+        run: adult_roc::run,
+    },
+    Study {
+        name: "studies/adult-binned",
+        about: "private against true binned residuals on the same records",
+        run: adult_binned::run,
+    },
+    Study {
+        name: "studies/pums-linear",
+        about: "coverage of the nominal 95 % intervals of a linear regression on resampled PUMS records",
+        run: pums_linear::run,
+    },
+    Study {
+        name: "studies/pums-residuals",
+        about: "similarity of private and true residual plots of the PUMS model",
+        run: pums_residuals::run,
+    },
+];
+
+/// Why a study could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// The example could not be read.
+    #[error("the example data: {0}")]
+    Example(String),
+    /// The data could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A release could not be prepared or run.
+    #[error("{0}")]
+    Release(String),
+}
+
+impl StudyError {
+    /// A release that could not be prepared or run.
+    pub(crate) fn release(cause: impl fmt::Display) -> Self {
+        Self::Release(cause.to_string())
+    }
+}
+
+/// A number that has to be reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requirement {
+    /// In words, with the figure.
+    pub what: String,
+    /// Whether it is.
+    pub met: bool,
+}
+
+/// The figures of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Data, model, seeds, number of runs.
+    pub settings: Vec<String>,
+    /// Head of the table.
+    pub head: Vec<String>,
+    /// Rows of the table.
+    pub rows: Vec<Vec<String>>,
+    /// What the figures have to reach.
+    pub requirements: Vec<Requirement>,
+}
+
+impl Findings {
+    /// Whether every requirement is met.
+    pub fn met(&self) -> bool {
+        self.requirements.iter().all(|r| r.met)
+    }
+
+    /// Adds a requirement.
+    pub(crate) fn require(&mut self, met: bool, what: String) {
+        self.requirements.push(Requirement { what, met });
+    }
+}
+
+impl fmt::Display for Findings {
+    /// Markdown, ready for `docs/studies.md`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.settings {
+            writeln!(f, "* {line}")?;
+        }
+        writeln!(f, "\n| {} |", self.head.join(" | "))?;
+        writeln!(f, "|{}", "---|".repeat(self.head.len()))?;
+        for row in &self.rows {
+            writeln!(f, "| {} |", row.join(" | "))?;
+        }
+        writeln!(f)?;
+        for r in &self.requirements {
+            writeln!(f, "* {}: {}", if r.met { "met" } else { "NOT MET" }, r.what)?;
+        }
+        Ok(())
+    }
+}
