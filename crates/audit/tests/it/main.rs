@@ -3,6 +3,7 @@
 mod broken;
 mod canaries;
 mod golden;
+mod lessons;
 mod neighbours;
 mod registry;
 
