@@ -365,6 +365,7 @@ mod tests {
         }
     }
 
+    /// Also lessons row 52: nothing non-finite can be read into a price.
     #[test]
     fn json_round_trips_exactly() {
         let event = Event::Sequence(vec![

@@ -393,6 +393,7 @@ mod tests {
         }
     }
 
+    /// lessons row 41: a count that looks public is private inside a part.
     #[test]
     fn exact_counts_are_unbounded_inside_a_part() {
         let exact_count = Price {

@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Against the exact curve of the composed Gaussian (k draws at σ are one at σ/√k) and against
+    /// lessons row 32, against the exact curve of the composed Gaussian (k draws at σ are one at σ/√k) and against
     /// dp-accounting 0.6.0 for 30 Laplace draws: an upper bound, and at most 20 % above.
     #[test]
     fn conversion_is_sound_and_close() {

@@ -181,12 +181,13 @@ impl Case<'_> {
 pub struct Strategy {
     /// One column of A per unit.
     pub columns: Vec<Vec<f64>>,
-    /// Scale of the noise on each output.
-    pub scales: Vec<f64>,
+    /// The noise on each output: its law, and its scale in units of the output.
+    pub noise: Vec<(&'static str, f64)>,
 }
 
 impl Strategy {
-    /// Runs the mechanism without noise on the empty table, on every unit alone and on pairs, and once with marked noise; refuses when the outputs are not additive in units or in draws.
+    /// Runs the mechanism without noise on the empty table, on every unit alone and on pairs, and twice with marked
+    /// noise; refuses when the outputs are not additive in units or in draws.
     fn extract(case: &Case<'_>) -> Result<Self, AuditError> {
         let k = case.universe.len();
         let silent = |units: &[usize]| -> Result<Vec<f64>, AuditError> {
@@ -196,20 +197,10 @@ impl Strategy {
             Ok(numbers(&value))
         };
         let offset = silent(&[])?;
-        let mut marked = Marked::default();
-        let (value, _) = case.run(&case.universe.source(&vec![0; k]), &mut marked)?;
-        if let Some(other) = marked.other {
-            return Err(AuditError::Method(format!("it draws {other}")));
-        }
-        let outputs = numbers(&value);
-        let expected: Vec<f64> = offset
-            .iter()
-            .enumerate()
-            .map(|(i, o)| o + Marked::mark(i) as f64)
-            .collect();
-        if marked.scales.len() != offset.len() || outputs != expected {
+        let noise = Self::marks(case, &offset, 32)?;
+        if noise != Self::marks(case, &offset, 34)? {
             return Err(AuditError::Method(
-                "its outputs are not exact values plus one draw each".to_owned(),
+                "its outputs are not linear in the draws".to_owned(),
             ));
         }
         let minus_offset =
@@ -234,44 +225,107 @@ impl Strategy {
                 }
             }
         }
-        Ok(Self {
-            columns,
-            scales: marked.scales,
-        })
+        Ok(Self { columns, noise })
+    }
+
+    /// Law and scale of the draw on each output, from one run with distinct marks as draws.
+    fn marks(
+        case: &Case<'_>,
+        offset: &[f64],
+        shift: u32,
+    ) -> Result<Vec<(&'static str, f64)>, AuditError> {
+        let mut marked = Marked {
+            shift,
+            ..Marked::default()
+        };
+        let empty = vec![0; case.universe.len()];
+        let (value, _) = case.run(&case.universe.source(&empty), &mut marked)?;
+        if let Some(other) = marked.other {
+            return Err(AuditError::Method(format!("it draws {other}")));
+        }
+        let outputs = numbers(&value);
+        if marked.draws.len() != offset.len() || outputs.len() != offset.len() {
+            return Err(AuditError::Method(
+                "it does not draw once per output".to_owned(),
+            ));
+        }
+        let scaled = outputs.iter().zip(offset).zip(&marked.draws);
+        scaled
+            .enumerate()
+            .map(|(i, ((out, offset), (law, scale)))| {
+                // the unit of the grid the draw counts in
+                let unit = (out - offset) / marked.mark(i) as f64;
+                let (mantissa, _) = libm::frexp(unit);
+                if unit > 0.0 && (mantissa - 0.5).abs() < f64::EPSILON {
+                    Ok((*law, scale * unit))
+                } else {
+                    Err(AuditError::Method(format!(
+                        "output {i} is not its exact value plus its draw"
+                    )))
+                }
+            })
+            .collect()
     }
 
     /// The exact loss of Laplace noise: max over units of Σ|A_ij|/b_i, or over pairs of units of Σ|A_ij − A_ik|/b_i.
+    /// Infinite if an output that differs has another noise than Laplace.
     pub fn loss(&self, relation: Relation) -> f64 {
-        let nothing = vec![0.0; self.scales.len()];
+        self.worst(relation, |d, law, scale| match law {
+            "discrete Laplace" => d / scale,
+            _ => f64::INFINITY,
+        })
+    }
+
+    /// The largest distance in standard deviations of Gaussian noise: max √Σ((A_ij − A_ik)/σ_i)². Infinite if an
+    /// output that differs has another noise.
+    pub fn deviations(&self, relation: Relation) -> f64 {
+        let squared = self.worst(relation, |d, law, scale| match law {
+            "discrete Gaussian" | "rounded Gaussian" => (d / scale) * (d / scale),
+            _ => f64::INFINITY,
+        });
+        libm::sqrt(squared)
+    }
+
+    /// The largest sum over outputs of `cost(|difference|, law, scale)`.
+    fn worst(&self, relation: Relation, cost: impl Fn(f64, &str, f64) -> f64) -> f64 {
+        let nothing = vec![0.0; self.noise.len()];
         let distance = |a: &[f64], b: &[f64]| -> f64 {
             a.iter()
                 .zip(b)
-                .zip(&self.scales)
-                .map(|((a, b), s)| {
+                .zip(&self.noise)
+                .map(|((a, b), (law, scale))| {
                     let d = (a - b).abs();
-                    if d > 0.0 { d / s } else { 0.0 }
+                    if d > 0.0 { cost(d, law, *scale) } else { 0.0 }
                 })
                 .sum()
         };
-        let pairs = self.columns.iter().flat_map(|a| match relation {
-            Relation::AddRemove => vec![distance(a, &nothing)],
-            Relation::ReplaceOne => self.columns.iter().map(|b| distance(a, b)).collect(),
-        });
-        pairs.fold(0.0, f64::max)
+        let mut worst: f64 = 0.0;
+        for a in &self.columns {
+            match relation {
+                Relation::AddRemove => worst = worst.max(distance(a, &nothing)),
+                Relation::ReplaceOne => {
+                    for b in &self.columns {
+                        worst = worst.max(distance(a, b));
+                    }
+                }
+            }
+        }
+        worst
     }
 }
 
-/// Draws a different large number each time and remembers the scales.
+/// Draws a different large number each time and remembers laws and scales.
 #[derive(Default)]
 struct Marked {
-    scales: Vec<f64>,
+    shift: u32,
+    draws: Vec<(&'static str, f64)>,
     other: Option<&'static str>,
 }
 
 impl Marked {
     /// Distinct, and exact in f64 beside the small numbers of tests.
-    fn mark(i: usize) -> i64 {
-        (i as i64 + 1) << 32
+    fn mark(&self, i: usize) -> i64 {
+        (i as i64 + 1) << self.shift
     }
 }
 
@@ -281,11 +335,8 @@ impl Noise for Marked {
         0
     }
     fn lattice(&mut self, d: &Lattice) -> i128 {
-        let mark = Self::mark(self.scales.len());
-        self.scales.push(d.scale().to_f64());
-        if !matches!(d, Lattice::Laplace(_)) {
-            self.other = Some(d.name());
-        }
+        let mark = self.mark(self.draws.len());
+        self.draws.push((d.name(), d.scale().to_f64()));
         mark.into()
     }
     fn exceeds(&mut self, _: &Lattice, _: i128) -> bool {

@@ -5,7 +5,9 @@ use std::ops::Range as Span;
 
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
-use reticent_mechanisms::primitives::{Counts, Medians, Quantile, Range, SparseVector, Sums};
+use reticent_mechanisms::primitives::{
+    Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
+};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
 
@@ -24,6 +26,8 @@ pub enum Purchase {
     Range(Range),
     /// Sparse vector: queries, thresholds, step.
     SparseVector(Vec<Span<usize>>, Vec<i128>, SparseVector),
+    /// Second moments; the answer is the triangle.
+    SecondMoments(SecondMoments),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -50,6 +54,7 @@ impl Mechanism for Purchases {
             Purchase::Medians(s) => s.event(context),
             Purchase::Range(s) => s.event(context),
             Purchase::SparseVector(_, _, s) => s.event(context),
+            Purchase::SecondMoments(s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -73,6 +78,7 @@ impl Mechanism for Purchases {
                 Purchase::Quantile(s) => desk.quantile(fold, s)?.into(),
                 Purchase::Medians(s) => desk.medians(fold, s)?.into(),
                 Purchase::Range(s) => desk.range(fold, s)?.into(),
+                Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()

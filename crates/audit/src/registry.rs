@@ -88,15 +88,22 @@ pub const STEPS: &[Row] = &[
     },
     Row {
         name: "second_moments",
-        methods: &[Density],
+        methods: &[Matrix, Density],
         claim: "L2 sensitivity Q (a/r), sqrt 2 Q (r1), isometric triangle",
-        tests: &["golden::moments"],
+        tests: &[
+            "neighbours::second_moments_matrix",
+            "golden::moments",
+            "golden::gaussian_calibration",
+        ],
     },
     Row {
         name: "objective",
         methods: &[Density],
         claim: "pure e: minimiser density, determinant ratio within 1 + R^2/(4 Lambda)",
-        tests: &["golden::objective_density"],
+        tests: &[
+            "golden::objective_density",
+            "golden::objective_density_with_intercept",
+        ],
     },
 ];
 
@@ -121,7 +128,7 @@ const fn composite(name: &'static str, claim: &'static str) -> Row {
         name,
         methods: &[Composite],
         claim,
-        tests: &["neighbours::contract_driver"],
+        tests: &["composites::all"],
     }
 }
 

@@ -9,21 +9,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use reticent_accounting::{
-    Cost, Currency, Delta, Epsilon, Rational, Relation, Rho, rational_to_f64,
-};
-use reticent_mechanisms::rows::{Column, Kind, Missing, Schema};
+use reticent_accounting::{Cost, Currency, Delta, Epsilon, Rational, Relation, Rho};
+use reticent_mechanisms::rows::{Kind, Schema};
 use serde::{Deserialize, Serialize};
 
+use crate::columns::columns;
 use crate::document::{self, Item, Section};
 use crate::outcome::Refusal;
 
-/// Whole numbers beyond this are not exact as doubles.
-const EXACT: i64 = 1 << 53;
-const MOST_COLUMNS: usize = 20_000;
-const MOST_LEVELS: usize = 1_000_000;
-/// The two levels of a `boolean` column, named as R prints them.
-pub const BOOLEAN_LEVELS: [&str; 2] = ["FALSE", "TRUE"];
+/// The two levels of a `boolean` column; cells such as `TRUE` or `0` are read as one of them.
+pub const BOOLEAN_LEVELS: [&str; 2] = ["false", "true"];
 
 /// How a file is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -483,273 +478,362 @@ pub(crate) fn toml_text(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-fn columns(item: &Item<'_>, fix: &str) -> Result<(Schema, Vec<Policy>), Refusal> {
-    let mut section = item.section(fix)?;
-    let declared = section.all();
-    if declared.is_empty() || declared.len() > MOST_COLUMNS {
-        return Err(item
-            .refuse(format!(
-                "{} columns are declared; between 1 and {MOST_COLUMNS} are accepted",
-                declared.len()
-            ))
-            .accepting(fix));
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use reticent_mechanisms::rows::Missing;
+
+    use super::*;
+
+    /// The example of the format's documentation.
+    const ADULT: &str = r#"
+version = 1
+id = "adult"                     # ledger key, together with data_version
+data_version = "1996"
+source = { path = "adult.csv.gz", format = "csv" }
+neighbours = "add_remove"
+unit = "row"
+size_hint = 48842
+positive_rate = 0.24
+analysts = { default = { epsilon = "4" } }
+[budget]
+epsilon = "10"
+[ledger]
+path = "adult.ledger"
+auto_register = true
+[columns.age]
+type = "integer"
+lower = 17
+upper = 90
+missing = "drop"
+[columns.income]
+type = "text"
+levels = ["<=50K", ">50K"]
+missing_values = ["", "?"]
+"#;
+
+    fn parse(text: &str) -> Result<Dataset, Refusal> {
+        Dataset::parse(text, Path::new("data/dataset.toml"))
     }
-    let mut columns = Vec::with_capacity(declared.len());
-    let mut policies = Vec::with_capacity(declared.len());
-    for (name, item) in declared {
-        let (column, policy) = column(name, &item, fix)?;
-        // TOML refuses the same key twice; names that differ only in surrounding space would still
-        // collide, because header cells are trimmed.
-        if columns
-            .iter()
-            .any(|c: &Column| c.name.trim() == column.name.trim())
-        {
-            return Err(item
-                .refuse("a column of this name is declared twice")
-                .accepting("Remove one of the two."));
+
+    fn refused(from: &str, to: &str) -> String {
+        assert!(ADULT.contains(from), "{from}");
+        parse(&ADULT.replacen(from, to, 1))
+            .expect_err(to)
+            .to_string()
+    }
+
+    #[test]
+    fn the_documented_example_is_read_as_documented() {
+        let d = parse(ADULT).unwrap();
+        assert_eq!((d.id.as_str(), d.data_version.as_str()), ("adult", "1996"));
+        assert_eq!(d.source.format, Format::Csv);
+        assert_eq!(d.source_pattern(), Path::new("data/adult.csv.gz"));
+        assert_eq!(d.ledger, Path::new("data/adult.ledger"));
+        assert_eq!((d.neighbours, d.rows), (Relation::AddRemove, None));
+        assert_eq!(
+            (d.currency, d.cap.amount.clone()),
+            (Currency::Pure, Rational::from(10))
+        );
+        assert_eq!(d.analysts["default"], Cost::pure(Rational::from(4)));
+        assert_eq!((d.size_hint, d.positive_rate), (Some(48842), Some(0.24)));
+        assert!(d.auto_register);
+        let age = &d.schema.columns[0];
+        assert_eq!(
+            age.kind,
+            Kind::Integer {
+                lower: 17,
+                upper: 90
+            }
+        );
+        assert_eq!(d.policies[0].missing, MissingPolicy::Drop);
+        assert_eq!(d.policies[0].missing_values, ["", "NA"]);
+        assert_eq!(d.policies[1].missing, MissingPolicy::Reject);
+        assert_eq!(d.policies[1].other, OtherPolicy::Reject);
+        assert_eq!(d.policies[1].missing_values, ["", "?"]);
+        assert_eq!(d.domain_size(), 148);
+        assert_eq!(d.unit.to_json(), serde_json::json!("row"));
+    }
+
+    #[test]
+    fn every_refusal_names_line_key_and_fix() {
+        for (from, to, parts) in [
+            (
+                "version = 1\n",
+                "version = 2\n",
+                &["line 2", "version = 2"][..],
+            ),
+            (
+                "lower = 17\n",
+                "",
+                &[
+                    "line 15",
+                    "columns.age",
+                    "`lower` is missing",
+                    "never from the data",
+                ],
+            ),
+            ("upper = 90", "upper = 17", &["line 18", "lower < upper"]),
+            ("upper = 90", "upper = 3", &["line 18", "lower < upper"]),
+            (
+                "upper = 90",
+                "upper = inf",
+                &["line 18", "columns.age.upper = inf", "not a finite number"],
+            ),
+            ("upper = 90", "upper = nan", &["not a finite number"]),
+            ("upper = 90", "upper = 90.5", &["whole number"]),
+            ("upper = 90", "uper = 90", &["`upper` is missing"]),
+            (
+                "missing = \"drop\"",
+                "mising = \"drop\"",
+                &["line 19", "unknown key", "Did you mean `missing`?"],
+            ),
+            (
+                "missing = \"drop\"",
+                "missing = \"dropp\"",
+                &["Did you mean \"drop\"?"],
+            ),
+            (
+                "missing = \"drop\"",
+                "missing = \"impute\"",
+                &["`impute` is missing", "public value"],
+            ),
+            (
+                "missing = \"drop\"",
+                "missing = \"impute\"\nimpute = 91",
+                &["line 20", "between 17 and 90"],
+            ),
+            ("missing = \"drop\"", "impute = 40", &["no effect"]),
+            ("[\"<=50K\", \">50K\"]", "[]", &["line 22", "between 1 and"]),
+            ("[\"<=50K\", \">50K\"]", "[\"a\", \"a\"]", &["listed twice"]),
+            (
+                "[\"<=50K\", \">50K\"]",
+                "[\"a\", \" b\"]",
+                &["start or end with space"],
+            ),
+            ("[\"\", \"?\"]", "[\">50K\"]", &["also a declared level"]),
+            (
+                "type = \"text\"",
+                "type = \"string\"",
+                &["line 21", "\"text\""],
+            ),
+            (
+                "levels = ",
+                "other = \">50\"\nlevels = ",
+                &["line 22", "Did you mean \">50K\"?"],
+            ),
+            (
+                "epsilon = \"10\"",
+                "epsilon = 0",
+                &["line 12", "budget.epsilon = 0", "greater than 0"],
+            ),
+            ("epsilon = \"10\"", "epsilon = -1", &["greater than 0"]),
+            (
+                "epsilon = \"10\"",
+                "epsilon = nan",
+                &["not a finite number"],
+            ),
+            (
+                "epsilon = \"10\"",
+                "epsilon = \"ten\"",
+                &["not a finite number"],
+            ),
+            (
+                "epsilon = \"10\"",
+                "epsilon = \"10\"\ndelta = 1",
+                &["strictly between 0 and 1"],
+            ),
+            (
+                "epsilon = \"10\"",
+                "epsilon = \"10\"\nrho = 1",
+                &["exactly one currency"],
+            ),
+            ("epsilon = \"10\"", "delta = 0.1", &["exactly one currency"]),
+            (
+                "{ epsilon = \"4\" }",
+                "{ rho = \"4\" }",
+                &["line 10", "currency of the budget"],
+            ),
+            (
+                "add_remove",
+                "replace_one",
+                &["`rows` is missing", "rows = 48842"],
+            ),
+            (
+                "size_hint = 48842",
+                "rows = 48842",
+                &["line 8", "private", "size_hint"],
+            ),
+            ("add_remove", "addremove", &["Did you mean \"add_remove\"?"]),
+            (
+                "unit = \"row\"",
+                "unit = { column = \"person\", max_rows = 2 }",
+                &["[columns.person]", "type = \"id\""],
+            ),
+            (
+                "unit = \"row\"",
+                "unit = { column = \"age\", max_rows = 2 }",
+                &["identifier column"],
+            ),
+            (
+                "positive_rate = 0.24",
+                "positive_rate = 1",
+                &["strictly between 0 and 1"],
+            ),
+            (
+                "adult.csv.gz\", format = \"csv\"",
+                "adult.dat\"",
+                &["format", "cannot be told"],
+            ),
+            (
+                "[columns.income]",
+                "[columns.age]",
+                &["line 20", "not valid TOML"],
+            ),
+            (
+                "[columns.income]",
+                "[columns.\" age\"]",
+                &["start or end with space"],
+            ),
+            (
+                "[ledger]\npath = \"adult.ledger\"",
+                "[ledger]",
+                &["line 13", "`path` is missing"],
+            ),
+            ("id = \"adult\"  ", "id = \"\"", &["non-empty"]),
+            ("[budget]", "[budgte]", &["`budget` is missing"]),
+        ] {
+            let message = refused(from, to);
+            assert!(message.starts_with("data/dataset.toml"), "{message}");
+            for part in parts {
+                assert!(
+                    message.contains(part),
+                    "{to:?} should say {part:?}: {message}"
+                );
+            }
+            for internal in ["Some(", "DeValue", "Spanned", "RBig", "{}"] {
+                assert!(!message.contains(internal), "{message}");
+            }
         }
-        columns.push(column);
-        policies.push(policy);
     }
-    Ok((Schema { columns }, policies))
-}
 
-#[derive(Clone, Copy, PartialEq)]
-enum Type {
-    Integer,
-    Real,
-    Text,
-    Boolean,
-    Id,
-}
-
-fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), Refusal> {
-    if name.trim() != name || name.is_empty() {
-        return Err(item
-            .refuse("a column name may not be empty or start or end with space")
-            .accepting("Header cells are trimmed when read: write the trimmed name."));
+    #[test]
+    fn numbers_may_be_written_as_numbers_or_texts() {
+        for (from, to) in [
+            ("epsilon = \"10\"", "epsilon = 10"),
+            ("epsilon = \"10\"", "epsilon = 10.0"),
+            ("lower = 17", "lower = \"17\""),
+            ("lower = 17", "lower = 17.0"),
+            ("size_hint = 48842", "size_hint = 48_842"),
+            ("data_version = \"1996\"", "data_version = 1996"),
+        ] {
+            let d = parse(&ADULT.replacen(from, to, 1)).unwrap_or_else(|e| panic!("{to}: {e}"));
+            assert_eq!(d.cap.amount, Rational::from(10));
+            assert_eq!(
+                d.schema.columns[0].kind,
+                Kind::Integer {
+                    lower: 17,
+                    upper: 90
+                }
+            );
+        }
+        let tenth = parse(&ADULT.replacen("\"10\"", "0.1", 1)).unwrap();
+        assert_eq!(
+            tenth.cap.amount,
+            Rational::from_parts(1.into(), 10_u8.into())
+        );
     }
-    let mut section = item.section(fix)?;
-    let words = [
-        ("integer", Type::Integer),
-        ("real", Type::Real),
-        ("text", Type::Text),
-        ("boolean", Type::Boolean),
-        ("id", Type::Id),
-    ];
-    let kind = section
-        .need(
-            "type",
-            "Write type = \"integer\", \"real\", \"text\", \"boolean\" or \"id\".",
-        )?
-        .word(&words)?;
-    if kind == Type::Id {
-        section.finish().map_err(|r| {
-            r.accepting("An id column has no further keys: it is never used as a value.")
-        })?;
-        let policy = Policy {
-            missing: MissingPolicy::Drop,
-            other: OtherPolicy::Drop,
-            missing_values: vec![String::new()],
-        };
-        return Ok((
-            Column {
-                name,
-                kind: Kind::Id,
-                missing: Missing::Drop,
-            },
-            policy,
+
+    #[test]
+    fn units_policies_and_relations() {
+        let text = ADULT
+            .replace("add_remove\"", "replace_one\"\nrows = 48842")
+            .replace(
+                "unit = \"row\"",
+                "unit = { column = \"person\", max_rows = 4 }",
+            )
+            .replace("missing = \"drop\"", "missing = \"impute\"\nimpute = 40")
+            + "other = \"<=50K\"\n[columns.person]\ntype = \"id\"\n[columns.flag]\ntype = \"boolean\"\nmissing = \"impute\"\nimpute = true\n\
+               [columns.na]\ntype = \"text\"\nlevels = [\"NA\", 1, true]\n";
+        let d = parse(&text).unwrap();
+        assert_eq!(d.rows, Some(48842));
+        assert_eq!(
+            d.unit,
+            Unit::Column {
+                name: "person".into(),
+                column: 2,
+                max_rows: 4
+            }
+        );
+        assert_eq!(d.schema.columns[0].missing, Missing::Impute(40.0));
+        assert_eq!(d.policies[1].other, OtherPolicy::Level);
+        assert!(matches!(
+            &d.schema.columns[1].kind,
+            Kind::Levels { other: Some(0), .. }
         ));
+        let flag = &d.schema.columns[3];
+        assert!(matches!(&flag.kind, Kind::Levels { levels, .. } if levels == &BOOLEAN_LEVELS));
+        assert_eq!(flag.missing, Missing::Impute(1.0));
+        // A declared level is a level, not a sign of absence; numbers and truth values stand for text.
+        assert_eq!(d.policies[4].missing_values, [""]);
+        assert!(
+            matches!(&d.schema.columns[4].kind, Kind::Levels { levels, .. } if levels == &["NA", "1", "true"])
+        );
+        // Order is that of the file, not of the alphabet.
+        let names: Vec<&str> = d.schema.columns.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["age", "income", "person", "flag", "na"]);
+        assert_eq!(d.domain_size(), u128::MAX);
     }
-    let (kind, other) = match kind {
-        Type::Integer | Type::Real => (bounds(&mut section, &name, kind)?, OtherPolicy::Drop),
-        _ => levels(&mut section, &name, kind == Type::Boolean)?,
-    };
-    let missing_values = missing_values(&mut section, &kind)?;
-    let (missing, policy) = missing(&mut section, &kind)?;
-    section.finish()?;
-    Ok((
-        Column {
-            name,
-            kind,
-            missing,
-        },
-        Policy {
-            missing: policy,
-            other,
-            missing_values,
-        },
-    ))
-}
 
-fn bounds(section: &mut Section<'_>, name: &str, kind: Type) -> Result<Kind, Refusal> {
-    let fix = format!(
-        "Declare lower and upper for `{name}` from public knowledge (a codebook, a law, common sense), never from the data; values outside are clamped."
-    );
-    let kind = if kind == Type::Integer {
-        let lower = section.need("lower", &fix)?.integer(-EXACT, EXACT, &fix)?;
-        let upper = section.need("upper", &fix)?.integer(-EXACT, EXACT, &fix)?;
-        (lower < upper).then_some(Kind::Integer { lower, upper })
-    } else {
-        let lower = section.need("lower", &fix)?.real(&fix)?;
-        let upper = section.need("upper", &fix)?.real(&fix)?;
-        // The width must be finite too: scaling divides by it.
-        (lower < upper && (upper - lower).is_finite()).then_some(Kind::Real { lower, upper })
-    };
-    kind.ok_or_else(|| {
-        let line = section.line_of("upper");
-        section
-            .refuse("the bounds must satisfy lower < upper, with a finite difference")
-            .at_line(line)
-            .accepting("Swap or widen them.")
-    })
-}
+    #[test]
+    fn currencies() {
+        let with = |budget: &str| {
+            let text = ADULT
+                .replace("epsilon = \"10\"", budget)
+                .replace("analysts = { default = { epsilon = \"4\" } }", "");
+            parse(&text).unwrap().currency
+        };
+        assert_eq!(with("epsilon = 1\ndelta = \"1e-7\""), Currency::Approximate);
+        assert_eq!(with("rho = \"1/2\""), Currency::Concentrated);
+        assert_eq!(with("epsilon = \"1e-9\""), Currency::Pure);
+    }
 
-fn levels(
-    section: &mut Section<'_>,
-    name: &str,
-    boolean: bool,
-) -> Result<(Kind, OtherPolicy), Refusal> {
-    let fix = format!(
-        "Declare levels = [\"a\", \"b\"] for `{name}` from public knowledge, the reference level first; undeclared texts go by `other`."
-    );
-    let mut levels: Vec<String> = Vec::new();
-    if boolean && section.get("levels").is_none() {
-        levels.extend(BOOLEAN_LEVELS.map(str::to_owned));
-    } else {
-        let list = section.need("levels", &fix)?;
-        let mut seen = std::collections::HashSet::new();
-        for item in list.list(&fix)? {
-            let level = item.name(&fix)?;
-            if level.trim().is_empty() || level.trim() != level {
-                return Err(item
-                    .refuse("a level may not be empty or start or end with space")
-                    .accepting("Cells are trimmed when read and the empty cell means missing: write the trimmed text."));
-            }
-            if !seen.insert(level.clone()) {
-                return Err(item
-                    .refuse("this level is listed twice")
-                    .accepting("Remove one of the two."));
-            }
-            levels.push(level);
-        }
-        if levels.is_empty() || levels.len() > MOST_LEVELS {
-            return Err(list
-                .refuse(format!("between 1 and {MOST_LEVELS} levels are accepted"))
-                .accepting(fix));
-        }
-        if boolean && levels.len() != 2 {
-            return Err(list
-                .refuse("a boolean column has exactly two levels")
-                .accepting(
-                    "List the two texts, the one for false first, or use type = \"text\".",
-                ));
-        }
+    #[test]
+    fn files_that_are_no_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dataset.toml");
+        assert!(
+            Dataset::load(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("cannot be read")
+        );
+        std::fs::write(&path, b"version = 1\nid = \"\xff\"").unwrap();
+        let message = Dataset::load(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("line 2") && message.contains("UTF-8"),
+            "{message}"
+        );
+        std::fs::write(&path, format!("\u{feff}{ADULT}").replace('\n', "\r\n")).unwrap();
+        assert_eq!(Dataset::load(&path).unwrap().id, "adult");
     }
-    let (policy, other) = match section.get("other") {
-        None => (OtherPolicy::Reject, None),
-        Some(item) => other(&item, &levels)?,
-    };
-    Ok((Kind::Levels { levels, other }, policy))
-}
 
-/// What an undeclared text stands for.
-fn other(item: &Item<'_>, levels: &[String]) -> Result<(OtherPolicy, Option<u32>), Refusal> {
-    let fix = "Write \"reject\", \"drop\" or the name of a declared level.";
-    let written = item.name(fix)?;
-    match written.as_str() {
-        "reject" => return Ok((OtherPolicy::Reject, None)),
-        "drop" => return Ok((OtherPolicy::Drop, None)),
-        _ => {}
-    }
-    let index = levels
-        .iter()
-        .position(|l| *l == written)
-        .and_then(|i| u32::try_from(i).ok());
-    if index.is_some() {
-        return Ok((OtherPolicy::Level, index));
-    }
-    let near = crate::suggest::nearest(&written, levels.iter().map(String::as_str)).map_or_else(
-        || fix.to_owned(),
-        |n| format!("Did you mean \"{n}\"? {fix}"),
-    );
-    Err(item.refuse("not a declared level").accepting(near))
-}
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-fn missing_values(section: &mut Section<'_>, kind: &Kind) -> Result<Vec<String>, Refusal> {
-    let is_level = |text: &str| matches!(kind, Kind::Levels { levels, .. } if levels.iter().any(|l| l == text));
-    let mut texts = vec![String::new()];
-    match section.get("missing_values") {
-        None => {
-            if !is_level("NA") {
-                texts.push("NA".to_owned());
-            }
+        #[test]
+        fn any_text_gives_a_data_set_or_a_refusal(text in ".{0,200}") {
+            let _ = parse(&text).map_err(|e| e.to_string());
         }
-        Some(item) => {
-            let fix = "Write a list of texts, for example missing_values = [\"\", \"?\"].";
-            for element in item.list(fix)? {
-                let text = element.name(fix)?.trim().to_owned();
-                if is_level(&text) {
-                    return Err(element
-                        .refuse("this text is also a declared level")
-                        .accepting("Remove it from one of the two lists."));
-                }
-                if !texts.contains(&text) {
-                    texts.push(text);
-                }
-            }
-        }
-    }
-    Ok(texts)
-}
 
-fn missing(section: &mut Section<'_>, kind: &Kind) -> Result<(Missing, MissingPolicy), Refusal> {
-    let words = [
-        ("reject", MissingPolicy::Reject),
-        ("drop", MissingPolicy::Drop),
-        ("impute", MissingPolicy::Impute),
-    ];
-    let policy = section
-        .get("missing")
-        .map(|i| i.word(&words))
-        .transpose()?
-        .unwrap_or(MissingPolicy::Reject);
-    if policy != MissingPolicy::Impute {
-        if let Some(item) = section.get("impute") {
-            return Err(item
-                .refuse("has no effect without missing = \"impute\"")
-                .accepting("Add it or remove this key."));
+        #[test]
+        fn any_damage_gives_a_data_set_or_a_refusal(at in 0usize..700, remove in 0usize..20, put in "[\\[\\]{}=\"a-z0-9\\n.-]{0,6}") {
+            let mut chars: Vec<char> = ADULT.chars().collect();
+            let at = at.min(chars.len());
+            let end = (at + remove).min(chars.len());
+            chars.splice(at..end, put.chars());
+            let text: String = chars.into_iter().collect();
+            let _ = parse(&text).map_err(|e| e.to_string());
         }
-        return Ok((Missing::Drop, policy));
     }
-    let fix = "missing = \"impute\" needs a public value within the declared bounds or levels, for example impute = 40.";
-    let item = section.need("impute", fix)?;
-    let value = match kind {
-        Kind::Levels { levels, .. } => {
-            let text = item.name(fix)?;
-            levels
-                .iter()
-                .position(|l| {
-                    *l == text || (levels == &BOOLEAN_LEVELS && l.eq_ignore_ascii_case(&text))
-                })
-                .and_then(|i| u32::try_from(i).ok())
-                .map(f64::from)
-                .ok_or_else(|| item.refuse("not a declared level").accepting(fix))?
-        }
-        Kind::Integer { lower, upper } => {
-            let n = item.integer(*lower, *upper, fix)?;
-            rational_to_f64(&Rational::from(n))
-        }
-        Kind::Real { lower, upper } => {
-            let x = item.real(fix)?;
-            if x < *lower || x > *upper {
-                return Err(item
-                    .refuse(format!("lies outside the bounds {lower} to {upper}"))
-                    .accepting(fix));
-            }
-            x
-        }
-        Kind::Id => 0.0,
-    };
-    Ok((Missing::Impute(value), policy))
 }

@@ -3,12 +3,15 @@
 pub mod books;
 pub mod budget;
 pub mod check;
+mod columns;
 pub mod dataset;
 mod document;
 mod failure;
 pub mod formula;
+pub mod init;
 pub mod kinds;
 pub mod methods;
+pub mod mock;
 pub mod model;
 pub mod outcome;
 pub mod plan;
@@ -19,7 +22,9 @@ pub mod report;
 mod request;
 pub mod resolve;
 pub mod scan;
+pub mod schema_json;
 pub mod session;
+pub mod smartnoise;
 pub mod suggest;
 
 pub use failure::{Error, Failure};

@@ -323,8 +323,8 @@ mod tests {
         }
     }
 
-    fn part(partition: &str, part: &str) -> Option<(String, String)> {
-        Some((partition.to_owned(), part.to_owned()))
+    fn part(partition: &str, part: &str) -> (String, String) {
+        (partition.to_owned(), part.to_owned())
     }
 
     /// By hand: train .3+.1, test .25; add/remove max = .4; replace-one max(.8, .5, .4+.25) = .8,
@@ -332,23 +332,23 @@ mod tests {
     #[test]
     fn partitions_pay_their_worst_part() {
         let mut totals = Totals::new();
-        totals.add(&price("0.3", "0.6"), part("p", "train").as_ref());
-        totals.add(&price("0.1", "0.2"), part("p", "train").as_ref());
-        totals.add(&price("0.25", "0.5"), part("p", "test").as_ref());
+        totals.add(&price("0.3", "0.6"), Some(&part("p", "train")));
+        totals.add(&price("0.1", "0.2"), Some(&part("p", "train")));
+        totals.add(&price("0.25", "0.5"), Some(&part("p", "test")));
         totals.add(&price("0.1", "0.2"), None);
         assert_eq!(totals.total(), price("0.5", "1"));
         // Replace-one across the parts dominates when single parts have sharp replace-one costs.
         let mut sharp = Totals::new();
-        sharp.add(&price("0.4", "0.4"), part("p", "train").as_ref());
-        sharp.add(&price("0.6", "0.6"), part("p", "test").as_ref());
+        sharp.add(&price("0.4", "0.4"), Some(&part("p", "train")));
+        sharp.add(&price("0.6", "0.6"), Some(&part("p", "test")));
         assert_eq!(sharp.total(), price("0.6", "1"));
     }
 
     #[test]
     fn two_partitions_add() {
         let mut totals = Totals::new();
-        totals.add(&price("0.3", "0.6"), part("p", "train").as_ref());
-        totals.add(&price("0.3", "0.6"), part("q", "train").as_ref());
+        totals.add(&price("0.3", "0.6"), Some(&part("p", "train")));
+        totals.add(&price("0.3", "0.6"), Some(&part("q", "train")));
         assert_eq!(totals.total(), price("0.6", "1.2"));
     }
 
@@ -362,7 +362,7 @@ mod tests {
         };
         totals.add(&exact, None);
         assert_eq!(totals.total().replace_one, Some(Cost::zero()));
-        totals.add(&exact, part("p", "train").as_ref());
+        totals.add(&exact, Some(&part("p", "train")));
         assert_eq!(
             totals.total(),
             Price {

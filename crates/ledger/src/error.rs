@@ -90,6 +90,9 @@ pub enum LedgerError {
         /// The release.
         label: String,
     },
+    /// An entry that could not be read back as written, such as a price of thousands of digits.
+    #[error("the price cannot be recorded exactly; use numbers with fewer digits")]
+    Unrecordable,
     /// The same request twice in one batch.
     #[error(
         "request {request} ({label}) is asked twice in one batch; ask once and use the value twice"
@@ -218,6 +221,7 @@ impl LedgerError {
             Self::Refused { .. }
             | Self::Unbounded { .. }
             | Self::ImpossiblePrice { .. }
+            | Self::Unrecordable
             | Self::Duplicate { .. }
             | Self::PriceChanged { .. }
             | Self::CapLowered { .. }

@@ -10,7 +10,7 @@ use reticent_accounting::{Cost, Currency, Price};
 use rusqlite::Connection;
 
 use crate::book::{Answer, Book, Request, Status, Totals};
-use crate::entry::{self, NO_HEAD, Spend, next_head, write_body};
+use crate::entry::{self, NO_HEAD, Spend, next_head, read_body, write_body};
 use crate::error::{LedgerError, Whose};
 use crate::owner::Owner;
 use crate::sidecar;
@@ -207,6 +207,9 @@ impl Ledger {
                 owner: owner.id().to_owned(),
                 held: Arc::new(()),
             }));
+        }
+        if seen.is_empty() {
+            return Ok(slots);
         }
         draft.check_caps(book)?;
         write.commit().map_err(|e| fault(&path, e))?;
@@ -528,14 +531,20 @@ fn check_budget(cap: &Cost, currency: Currency) -> Result<(), LedgerError> {
         })
 }
 
+/// The text of an entry made now; it must read back as the same entry, or the ledger could not be
+/// opened again.
 fn body_of(path: &Path, kind: &EntryKind) -> Result<String, LedgerError> {
     let time = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |t| t.as_secs());
-    write_body(kind, time).map_err(|e| LedgerError::Io {
+    let body = write_body(kind, time).map_err(|e| LedgerError::Io {
         path: path.to_owned(),
         source: Box::new(e),
-    })
+    })?;
+    match read_body(&body) {
+        Ok((_, read)) if read == *kind => Ok(body),
+        _ => Err(LedgerError::Unrecordable),
+    }
 }
 
 /// Writes an entry after `tip`; gives the new tip.

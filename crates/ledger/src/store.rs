@@ -77,6 +77,8 @@ impl Store {
             Ok(found) if !found.is_file() => return Err(damaged(path, "it is not a file")),
             Ok(_) => {}
         }
+        // One name for the head file and the owners, whichever link led here.
+        let path = &fs::canonicalize(path).map_err(|e| io_fault(path, e))?;
         let connection = Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -370,9 +372,12 @@ fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
 
 /// Sleeps half a millisecond to two; the mixture keeps two waiters from moving in step.
 fn wait_for_lock(looks: i32) -> bool {
-    std::thread::sleep(Duration::from_micros(
-        500 * u64::from(looks.unsigned_abs() % 4 + 1),
-    ));
+    std::thread::sleep(match looks % 4 {
+        0 => Duration::from_micros(500),
+        1 => Duration::from_millis(1),
+        2 => Duration::from_micros(1500),
+        _ => Duration::from_millis(2),
+    });
     looks < LOOKS
 }
 

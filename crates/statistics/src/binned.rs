@@ -86,13 +86,11 @@ pub fn prepare(
                     fix: format!("give 2 to {}", GRID / 2),
                 });
             }
-            None => match (facts.rows, facts.signal(&config.epsilon)) {
-                (Some(rows), Some(signal)) => default_depth(rows, signal),
-                _ => {
-                    unknown_size = true;
-                    3
-                }
-            },
+            None => {
+                let known = facts.rows.zip(facts.signal(&config.epsilon));
+                unknown_size = known.is_none();
+                known.map_or(3, |(rows, signal)| default_depth(rows, signal))
+            }
         };
         let ends: Vec<f64> = (0..=GRID)
             .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
@@ -211,25 +209,23 @@ impl Mechanism for Binned {
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let cells = self.cut.cells();
-        let (groups, ends): (Vec<Range<usize>>, Vec<(f64, f64)>) = match &self.medians {
-            Some(step) => {
-                let groups = groups(&desk.medians(FoldId(0), step)?, cells);
-                let p = |cell: usize| unmixed(size(cell) / f64::from(GRID));
-                let ends = groups.iter().map(|g| (p(g.start), p(g.end))).collect();
-                (groups, ends)
-            }
-            None => {
-                let edges = match &self.cut {
-                    Cut::Edges(edges) => edges.as_slice(),
-                    _ => &[],
-                };
-                let ends = edges
-                    .iter()
-                    .zip(edges.iter().skip(1))
-                    .map(|(a, b)| (*a, *b))
-                    .collect();
-                ((0..cells).map(|i| i..i + 1).collect(), ends)
-            }
+        let (groups, ends): (Vec<Range<usize>>, Vec<(f64, f64)>) = if let Some(step) = &self.medians
+        {
+            let groups = groups(&desk.medians(FoldId(0), step)?, cells);
+            let p = |cell: usize| unmixed(size(cell) / f64::from(GRID));
+            let ends = groups.iter().map(|g| (p(g.start), p(g.end))).collect();
+            (groups, ends)
+        } else {
+            let edges = match &self.cut {
+                Cut::Edges(edges) => edges.as_slice(),
+                _ => &[],
+            };
+            let ends = edges
+                .iter()
+                .zip(edges.iter().skip(1))
+                .map(|(a, b)| (*a, *b))
+                .collect();
+            ((0..cells).map(|i| i..i + 1).collect(), ends)
         };
         let counts = desk.counts(FoldId(0), Some(&groups), &self.counts)?;
         let (sums, centres) = desk.sums(FoldId(1), Some(&groups), &self.sums)?;
@@ -285,8 +281,8 @@ impl Mechanism for Binned {
 
 /// Means of one bin [low, high) from noisy counts, the centre c and the noisy sum T of (p − c).
 ///
-/// The outcome's variance is the larger of the observed one and the model's (a bin of equal outcomes would
-/// otherwise claim certainty). Noise: with m = m₀ + m₁ the mean residual is (m₁ − c·m − T)/m, so m₁ moves it
+/// The variance of a residual is that of the outcome in the bin; a bin that shows one outcome only would claim
+/// certainty, so there the model's variance stands in. Noise: with m = m₀ + m₁ the mean residual is (m₁ − c·m − T)/m, so m₁ moves it
 /// by (1 − c − r)/m, m₀ by −(c + r)/m and T by −1/m.
 fn bin(
     (low, high): (f64, f64),
@@ -299,7 +295,12 @@ fn bin(
     let mean_fitted = (centre + sum / count).clamp(low, high);
     let mean_residual = ((positives - centre * count - sum) / count).clamp(-high, 1.0 - low);
     let observed = (mean_fitted + mean_residual).clamp(0.0, 1.0);
-    let variance = (observed * (1.0 - observed)).max(mean_fitted * (1.0 - mean_fitted)) / count;
+    let of_outcome = if negatives >= 1.0 && positives >= 1.0 {
+        observed * (1.0 - observed) * count / (count - 1.0)
+    } else {
+        mean_fitted * (1.0 - mean_fitted)
+    };
+    let variance = of_outcome / count;
     let noise = ((1.0 - centre - mean_residual) * count_sd).powi(2)
         + ((centre + mean_residual) * count_sd).powi(2)
         + sum_sd * sum_sd;

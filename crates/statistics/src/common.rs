@@ -241,9 +241,5 @@ pub(crate) fn sum_of(mut parts: Vec<Expr>) -> Expr {
 
 /// Half-width of a Laplace law that is left with probability `tail`, given the one for .05.
 pub(crate) fn widen(quantile_95: f64, tail: f64) -> f64 {
-    quantile_95 * libm_ln(tail) / libm_ln(0.05)
-}
-
-fn libm_ln(x: f64) -> f64 {
-    x.ln()
+    quantile_95 * tail.ln() / 0.05f64.ln()
 }

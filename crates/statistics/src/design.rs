@@ -39,7 +39,7 @@ impl Affine {
     /// Onto [−1, 1].
     pub(crate) fn to_unit(bounds: Interval) -> Self {
         let width = bounds.upper - bounds.lower;
-        if !(width > 0.0) {
+        if width.is_nan() || width <= 0.0 {
             return Self::NOTHING;
         }
         Self {

@@ -15,9 +15,7 @@ use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
-use crate::common::{
-    Facts, Prepared, StatisticsError, clipped, number, size, sum_of, with_metadata,
-};
+use crate::common::{Facts, Prepared, StatisticsError, number, size, sum_of, with_metadata};
 use crate::design::{Affine, DesignSpec};
 use crate::simple::flags;
 use crate::student;
@@ -212,7 +210,7 @@ struct Linear {
 impl Linear {
     fn fold(&self, q: f64, never: bool) -> (Fold, f64) {
         let d = self.names.len();
-        let step = libm_exp2(self.bits);
+        let step = f64::from(self.bits).exp2();
         // g = √(q/d), on the grid so that the intercept coordinate is exact.
         let g = if self.largest > 0.0 {
             (q / (4.0 * self.largest)).sqrt()
@@ -236,10 +234,6 @@ impl Linear {
         };
         (fold, g)
     }
-}
-
-fn libm_exp2(bits: u32) -> f64 {
-    f64::from(bits).exp2()
 }
 
 impl Mechanism for Linear {
@@ -300,7 +294,6 @@ struct Fit {
 
 /// (A symmetric)⁻¹ with eigenvalues floored; also whether the floor was used.
 fn floored_inverse(a: &DMatrix<f64>, floor: f64, ridge: f64) -> (DMatrix<f64>, DMatrix<f64>, bool) {
-    let p = a.nrows();
     let eigen = a.clone().symmetric_eigen();
     let top = eigen.eigenvalues.iter().copied().fold(0.0, f64::max);
     let floor = floor.max(1e-13 * top).max(1e-300);
@@ -310,7 +303,6 @@ fn floored_inverse(a: &DMatrix<f64>, floor: f64, ridge: f64) -> (DMatrix<f64>, D
     let rebuild = |values: DVector<f64>| v * DMatrix::from_diagonal(&values) * v.transpose();
     let inverse = rebuild(kept.map(|l| 1.0 / (l + ridge)));
     let repaired = if used { rebuild(kept) } else { a.clone() };
-    debug_assert_eq!(repaired.nrows(), p);
     (inverse, repaired, used)
 }
 
@@ -369,31 +361,11 @@ impl Linear {
             &inverse * &cross
         };
 
-        let (names, estimate, covariances) = self.to_user(&fit, &back, g, lift.as_ref());
+        let (names, estimate, covariances) = self.to_user(&fit, g, lift.as_ref());
         let prediction = self.map(&shrunk, g, lift.is_some());
         let t = student::quantile_95(df);
         let (sampling, noise) = covariances;
-        let mut finite = true;
-        let terms: Vec<Value> = names
-            .iter()
-            .enumerate()
-            .map(|(i, name)| {
-                let b = estimate.get(i).copied().unwrap_or(0.0);
-                let (vs, vn) = (sampling.get(i).copied(), noise.get(i).copied());
-                let (vs, vn) = (vs.unwrap_or(0.0).max(0.0), vn.unwrap_or(0.0).max(0.0));
-                let se = (vs + vn).sqrt();
-                finite &= b.is_finite() && se.is_finite();
-                json!({
-                    "name": name,
-                    "estimate": number(b),
-                    "std_error": number(se),
-                    "sampling_error": number(vs.sqrt()),
-                    "noise_error": number(vn.sqrt()),
-                    "conf_low": number(b - t * se),
-                    "conf_high": number(b + t * se),
-                })
-            })
-            .collect();
+        let (terms, finite) = rows_of(&names, &estimate, (&sampling, &noise), t);
         // Total sum of squares around the mean, or around 0 without an intercept, in z-units.
         let total = if self.has_intercept {
             yy - full[(0, p)] * full[(0, p)] / gram[(0, 0)].max(floor).max(1e-300)
@@ -466,7 +438,7 @@ impl Linear {
         if lifted {
             return b.iter().map(|x| x * scale).collect();
         }
-        let matrix = self.from_z(g);
+        let matrix = self.user_from_z(g);
         let mut all: Vec<f64> = (matrix * b * scale).iter().copied().collect();
         if let Some(first) = all.first_mut() {
             *first += self.outcome_middle();
@@ -475,7 +447,7 @@ impl Linear {
     }
 
     /// (y-units aside) user coefficients from z coefficients: β_j = b_j·a_j, β₀ = g·b₀ + Σ b_j·shift_j.
-    fn from_z(&self, g: f64) -> DMatrix<f64> {
+    fn user_from_z(&self, g: f64) -> DMatrix<f64> {
         let p = self.names.len() + 1;
         let mut t = DMatrix::zeros(p, p);
         t[(0, 0)] = g;
@@ -490,7 +462,6 @@ impl Linear {
     fn to_user(
         &self,
         fit: &Fit,
-        _: &DMatrix<f64>,
         g: f64,
         lift: Option<&DMatrix<f64>>,
     ) -> (Vec<String>, Vec<f64>, (Vec<f64>, Vec<f64>)) {
@@ -501,7 +472,7 @@ impl Linear {
             if lift.is_some() {
                 return m.diagonal().iter().map(|v| v * y2).collect();
             }
-            let t = self.from_z(g);
+            let t = self.user_from_z(g);
             (&t * m * t.transpose())
                 .diagonal()
                 .iter()
@@ -517,6 +488,37 @@ impl Linear {
             (diagonal(&fit.sampling), diagonal(&fit.noise)),
         )
     }
+}
+
+/// The table of coefficients, and whether every number in it is finite.
+fn rows_of(
+    names: &[String],
+    estimate: &[f64],
+    (sampling, noise): (&[f64], &[f64]),
+    t: f64,
+) -> (Vec<Value>, bool) {
+    let mut finite = true;
+    let terms = names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            let at = |v: &[f64]| v.get(i).copied().unwrap_or(0.0);
+            let b = at(estimate);
+            let (vs, vn) = (at(sampling).max(0.0), at(noise).max(0.0));
+            let se = (vs + vn).sqrt();
+            finite &= b.is_finite() && se.is_finite();
+            json!({
+                "name": name,
+                "estimate": number(b),
+                "std_error": number(se),
+                "sampling_error": number(vs.sqrt()),
+                "noise_error": number(vn.sqrt()),
+                "conf_low": number(b - t * se),
+                "conf_high": number(b + t * se),
+            })
+        })
+        .collect();
+    (terms, finite)
 }
 
 /// The full symmetric matrix of a released triangle.
@@ -623,7 +625,7 @@ fn solve_lifted(
     &weights * h * &weights * lift * shifted
 }
 
-/// ñε-like number of the planning page: how far the noise of a diagonal moment is below the rows' own sum.
+/// The budget as an ε per record, smaller by √2 under replace-one: for the planning page.
 pub(crate) fn budget(payment: &Payment, context: &Context) -> f64 {
     let k = f64::from(context.rows_per_unit.max(1));
     let amount = match payment {
@@ -636,6 +638,5 @@ pub(crate) fn budget(payment: &Payment, context: &Context) -> f64 {
         Relation::AddRemove => 1.0,
         Relation::ReplaceOne => std::f64::consts::SQRT_2,
     };
-    let _ = clipped(0.0, 0, 1);
     amount / k / halved
 }

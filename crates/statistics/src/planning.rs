@@ -23,7 +23,6 @@ pub struct Prediction {
 
 /// Rows with per-record ε: n·ε must reach `needed` (as counted by `signal`).
 fn against(
-    facts: &Facts<'_>,
     epsilon: f64,
     signal: Option<f64>,
     needed: f64,
@@ -44,11 +43,9 @@ fn against(
                 sentence.to_owned()
             } else {
                 format!(
-                    "{sentence}; too little signal: about {:.0} rows times epsilon, {needed:.0} would do (epsilon {wanted:.2} with these rows)",
-                    signal
+                    "{sentence}; too little signal: about {signal:.0} rows times epsilon, {needed:.0} would do (epsilon {wanted:.2} with these rows)",
                 )
             };
-            let _ = facts;
             Prediction {
                 error_95,
                 sentence,
@@ -72,7 +69,6 @@ fn laplace_95(facts: &Facts<'_>, epsilon: &Rational) -> f64 {
 pub fn count(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
     let error = laplace_95(facts, epsilon);
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         10.0,
@@ -85,7 +81,6 @@ pub fn count(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
 pub fn table(facts: &Facts<'_>, cells: usize, epsilon: &Rational) -> Prediction {
     let error = laplace_95(facts, epsilon);
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         10.0 * size(cells.max(1)),
@@ -102,7 +97,6 @@ pub fn sum(
 ) -> Result<Prediction, StatisticsError> {
     let error = laplace_95(facts, epsilon) * facts.interval(of)?.magnitude();
     Ok(against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         10.0,
@@ -132,7 +126,6 @@ pub fn mean(
         None => "the error of a mean falls with the number of rows".to_owned(),
     };
     Ok(against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         30.0,
@@ -147,7 +140,6 @@ pub fn quantiles(facts: &Facts<'_>, levels: usize, cells: u32, epsilon: &Rationa
     let e = parts.first().map_or(0.0, |p| facts.per_record(p)) / f64::from(facts.context.touches());
     let ranks = 2.0 * (f64::from(cells.max(1)) * size(levels.max(1)) / 0.05).ln() / e;
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         20.0 * size(levels.max(1)) * (f64::from(cells.max(1)) * 20.0).ln(),
@@ -159,7 +151,6 @@ pub fn quantiles(facts: &Facts<'_>, levels: usize, cells: u32, epsilon: &Rationa
 /// Bounds.
 pub fn bounds(facts: &Facts<'_>, coverage: f64, epsilon: &Rational) -> Prediction {
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         8.0 / (1.0 - coverage).max(1e-6),
@@ -179,7 +170,6 @@ pub fn logistic(facts: &Facts<'_>, columns: usize, epsilon: &Rational) -> Predic
         if clip { ", 5 % for a row clip" } else { "" }
     );
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.quartered_signal(epsilon),
         9.0 * d * d,
@@ -193,7 +183,6 @@ pub fn linear(facts: &Facts<'_>, columns: usize, payment: &Payment) -> Predictio
     let epsilon = linear::budget(payment, facts.context);
     let signal = facts.rows.map(|n| n * epsilon);
     against(
-        facts,
         epsilon,
         signal,
         100.0 * size(columns.max(1)),
@@ -228,7 +217,6 @@ pub fn roc(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
         .positive_rate
         .map_or(0.5, |p| p.min(1.0 - p).clamp(1e-6, 0.5));
     against(
-        facts,
         rational_to_f64(epsilon),
         signal,
         30.0 / minority,
@@ -241,7 +229,6 @@ pub fn roc(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
 pub fn residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
     let rules = residuals::rules(facts, epsilon);
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.rows.map(|n| n * facts.per_record(epsilon)),
         1000.0,
@@ -262,7 +249,6 @@ pub fn binned_residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
     let parts = split(epsilon, &[2, 7, 1]);
     let error = parts.get(1).map(|e| laplace_95(facts, e));
     against(
-        facts,
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         1250.0,

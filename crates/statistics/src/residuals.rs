@@ -71,16 +71,10 @@ pub fn prepare(
         &config.epsilon,
         &[quarter, quarter, quarter, quarter, (100 - weight) * 100],
     );
-    let [e0, e1, e2, e3, for_cells] = match <[Rational; 5]>::try_from(parts) {
-        Ok(parts) => parts,
-        Err(_) => {
-            return Err(StatisticsError::Parameter {
-                name: "epsilon",
-                value: rational_to_f64(&config.epsilon).to_string(),
-                fix: "it cannot be split".to_owned(),
-            });
-        }
-    };
+    let mut parts = parts.into_iter();
+    let mut part = || parts.next().unwrap_or(Rational::ZERO);
+    let (for_x, for_y) = ((part(), part()), (part(), part()));
+    let for_cells = part();
     let mut terms = vec![fitted.clone(), observed.clone().sub(fitted.clone())];
     let residual = observed.clone().sub(fitted.clone());
     let x = Ends::new(
@@ -88,7 +82,7 @@ pub fn prepare(
         fitted,
         "fitted values",
         rules.coverage,
-        (e0, e1),
+        for_x,
         &mut terms,
     )?;
     let y = Ends::new(
@@ -96,7 +90,7 @@ pub fn prepare(
         &residual,
         "residuals",
         rules.coverage,
-        (e2, e3),
+        for_y,
         &mut terms,
     )?;
     let side = config.side.unwrap_or_else(|| {
@@ -292,7 +286,7 @@ impl Plot {
             .enumerate()
             .filter_map(|(column, cells)| {
                 let total: f64 = cells.iter().sum();
-                if !(total >= 10.0 * threshold) || !total.is_finite() {
+                if total < 10.0 * threshold || !total.is_finite() {
                     return None;
                 }
                 let quantile = |q: f64| {

@@ -108,8 +108,12 @@ mod tests {
     fn the_inverse_map_inverts() {
         for k in 1..4096 {
             let u = f64::from(k) / 4096.0;
-            assert!((mixed(unmixed(u)) - u).abs() < 1e-12, "{u}");
+            // Near 1 a probability resolves log-odds only to 1e-10.
+            assert!((mixed(unmixed(u)) - u).abs() < 1e-11, "{u}");
         }
-        assert!(unmixed(0.0) == 0.0 && unmixed(1.0) == 1.0 && unmixed(f64::NAN) == 0.0);
+        assert_eq!(
+            [0.0, 1.0, f64::NAN].map(unmixed).map(f64::to_bits),
+            [0.0, 1.0, 0.0].map(f64::to_bits)
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 /// The two-sided .95 quantile: t with P(|T| ≤ t) = .95.
 pub(crate) fn quantile_95(df: f64) -> f64 {
-    if !(df < 1e7) {
+    if df.is_nan() || df >= 1e7 {
         return 1.959_963_984_540_054;
     }
     let df = df.max(1.0);

@@ -186,10 +186,10 @@ fn binned_residuals() {
         step.centred = false;
     }
     let (narrow, wide) = (
-        audit.strategy(Relation::AddRemove).scales,
-        uncentred.strategy(Relation::AddRemove).scales,
+        audit.strategy(Relation::AddRemove).noise,
+        uncentred.strategy(Relation::AddRemove).noise,
     );
-    assert!((wide[11] / narrow[11] - 128.0).abs() < 1e-12);
+    assert!((wide[11].1 / narrow[11].1 - 128.0).abs() < 1e-12);
 }
 
 /// Instance 2: densities of objective perturbation. One coefficient, R = 1, Λ = ¼; and an intercept, corrected.

@@ -2,6 +2,7 @@
 
 mod broken;
 mod canaries;
+mod composites;
 mod golden;
 mod lessons;
 mod neighbours;

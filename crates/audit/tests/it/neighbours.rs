@@ -5,7 +5,10 @@ use super::*;
 use reticent_audit::neighbours::{Case, contract};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{id, real};
-use reticent_mechanisms::primitives::{Counts, Medians, Quantile, Range, SparseVector, Sums};
+use reticent_mechanisms::fold::Shorten;
+use reticent_mechanisms::primitives::{
+    Counts, Medians, Payment, Quantile, Range, SecondMoments, SparseVector, Sums,
+};
 use reticent_mechanisms::rows::{Column, Kind, Missing, Schema};
 
 pub(crate) fn counts_step(epsilon: Rational) -> Counts {
@@ -406,6 +409,106 @@ fn sparse_vector_enumerated() {
     // The gaps are free.
     sparse_vector(ratio(4, 1), &general[..2], &[1, 2], 1, false, true, 2)
         .check([(1.0, 0.75), (1.0, 1.0)]);
+}
+
+/// Rows x₁, x₂ and a response on the cube's corners, faces and centre, shortened to a squared norm of Q.
+pub(crate) fn moments(payment: Payment, squared_norm: f64) -> Audit {
+    let schema = Schema {
+        columns: vec![
+            real("x", -0.5, 0.5),
+            real("w", -0.5, 0.5),
+            real("y", -0.5, 0.5),
+        ],
+    };
+    let values = [-0.5, 0.0, 0.3, 0.5];
+    let mut rows = Vec::new();
+    for x in values {
+        for w in values {
+            for y in values {
+                rows.push(vec![x, w, y]);
+            }
+        }
+    }
+    let fold = Fold::Moments {
+        terms: 0..2,
+        response: Some(2),
+        shorten: Shorten {
+            intercept: 0.25,
+            squared_norm,
+        },
+        bits: 10,
+    };
+    let step = SecondMoments {
+        name: "moments".to_owned(),
+        payment,
+    };
+    Audit::new(
+        Universe::rows(schema, rows),
+        3,
+        Purchases::one(fold, Purchase::SecondMoments(step)),
+        0,
+    )
+}
+
+/// Second moments by the matrix of the shipped fold and the scales of the shipped noise, all three payments: the
+/// distance between neighbours in standard deviations (Gaussian) or scales (Laplace) costs no more than the price.
+#[test]
+fn second_moments_matrix() {
+    // g² + ¼ + q with q below and above the longest row
+    for squared_norm in [0.4, 0.6, f64::INFINITY] {
+        for calibrated in RELATIONS {
+            let pure = moments(
+                Payment::Pure {
+                    epsilon: ratio(1, 1),
+                },
+                squared_norm,
+            );
+            let price = pure.price(calibrated);
+            let strategy = pure.strategy(calibrated);
+            let rho = ratio(1, 8);
+            let gaussian = moments(Payment::Concentrated { rho: rho.clone() }, squared_norm);
+            let zcdp = gaussian.strategy(calibrated);
+            let mut context = gaussian.context(calibrated);
+            context.currency = Currency::Concentrated;
+            let event = gaussian.mechanism.event(&context).unwrap();
+            let rhos = event.price(Currency::Concentrated).unwrap();
+            let (epsilon, delta) = (1.0, 1e-6);
+            let analytic = moments(
+                Payment::Approximate {
+                    epsilon: ratio(1, 1),
+                    delta: ratio(1, 1_000_000),
+                },
+                squared_norm,
+            )
+            .strategy(calibrated);
+            for (i, relation) in RELATIONS.into_iter().enumerate() {
+                let loss = strategy.loss(relation);
+                assert!(
+                    loss <= price[i] && loss > 0.2 * price[i],
+                    "{relation}: {loss} of {price:?}"
+                );
+                let spent = zcdp.deviations(relation).powi(2) / 2.0;
+                let paid = rhos.under(relation).unwrap().amount.to_f64().value();
+                assert!(
+                    spent <= paid && spent > 0.2 * paid,
+                    "{relation}: {spent} of {paid}"
+                );
+                if relation == calibrated || relation == Relation::AddRemove {
+                    let distance = analytic.deviations(relation);
+                    let lost = reticent_audit::density::gaussian_delta(1.0, epsilon, distance);
+                    assert!(lost <= delta, "{relation}: {lost} of {delta}");
+                    if relation == calibrated
+                        && relation == Relation::AddRemove
+                        && squared_norm < 0.5
+                    {
+                        // a canary: five percent less noise shows
+                        let cut = distance / 0.95;
+                        assert!(reticent_audit::density::gaussian_delta(1.0, epsilon, cut) > delta);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Units with two rows each at most: every step calibrated for one record is paid per record.

@@ -168,9 +168,15 @@ fn level_factor(reader: &Reader<'_>, node: &Node, column: usize) -> Result<Varia
             .error(node, "a factor needs at least two levels")
             .accepting("Remove it: it is the same for every record."));
     }
-    let factor = (0u32..)
-        .zip(levels)
-        .map(|(level, name)| (name.clone(), Expr::Level { column, level }));
+    let boolean = reader.is_boolean(column);
+    let factor = (0u32..).zip(levels).map(|(level, name)| {
+        let label = if boolean {
+            name.to_uppercase()
+        } else {
+            name.clone()
+        };
+        (label, Expr::Level { column, level })
+    });
     Ok(Variable::Factor(factor.collect()))
 }
 

@@ -44,7 +44,7 @@ fn schema() -> Schema {
             ),
             text("f", &["a", "b", "c"]),
             text("g", &["u", "v"]),
-            text("flag", &["FALSE", "TRUE"]),
+            text("flag", &["false", "true"]),
             column("person", Kind::Id),
             integer("kids", 0, 2),
             column(
@@ -299,7 +299,7 @@ fn outcomes_of_logistic_models() {
     assert_eq!(binary("g ~ x", Some("u")).2, level(4, 0));
     assert_eq!(binary("f ~ x", Some("c")).2, level(3, 2));
     assert_eq!(binary("factor(f) ~ x", Some("c")).3, Some(3));
-    assert_eq!(binary("flag ~ x", Some("true")).0, 1);
+    assert_eq!(binary("flag ~ x", Some("TRUE")).0, 1);
     let above = Expr::Compare(
         Comparison::Greater,
         Box::new(Expr::Column(0)),

@@ -74,6 +74,11 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a column is boolean: R prints its values as FALSE and TRUE.
+    pub(super) fn is_boolean(&self, column: usize) -> bool {
+        self.levels(column) == BOOLEAN_LEVELS
+    }
+
     fn name_of(&self, column: usize) -> &str {
         self.schema
             .columns
@@ -89,9 +94,15 @@ impl Reader<'_> {
         text: &str,
     ) -> Result<u32, FormulaError> {
         let levels = self.levels(column);
+        let folded = text.to_lowercase();
+        let text_or_folded = if self.is_boolean(column) {
+            &folded
+        } else {
+            text
+        };
         let found = levels
             .iter()
-            .position(|l| l == text)
+            .position(|l| l == text_or_folded)
             .and_then(|i| u32::try_from(i).ok());
         found.ok_or_else(|| {
             let names: Vec<&str> = levels.iter().map(String::as_str).collect();
@@ -165,9 +176,7 @@ impl Reader<'_> {
     pub(super) fn truth(&self, node: &Node) -> Result<Expr, FormulaError> {
         match self.value(node)? {
             Value::Truth(e) => Ok(e),
-            Value::Level(column) if self.levels(column) == BOOLEAN_LEVELS => {
-                Ok(Expr::Level { column, level: 1 })
-            }
+            Value::Level(column) if self.is_boolean(column) => Ok(Expr::Level { column, level: 1 }),
             Value::Level(column) => {
                 Err(self
                     .error(node, "a condition is needed here")

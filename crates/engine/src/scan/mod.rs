@@ -204,6 +204,10 @@ fn failed(context: &str, source: std::io::Error) -> SourceError {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "test values are small or meant to round"
+)]
 pub(crate) mod tests {
     use std::io::Write;
     use std::path::Path;
@@ -218,7 +222,7 @@ pub(crate) mod tests {
     use ::parquet::file::properties::WriterProperties;
     use flate2::{Compression, write::GzEncoder};
     use proptest::prelude::*;
-    use reticent_mechanisms::evaluate::Unit;
+    use reticent_mechanisms::Unit;
     use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, State};
     use reticent_mechanisms::program::{Expr, Part, RowProgram, Split, SplitBy};
     use reticent_mechanisms::rows::{
@@ -387,7 +391,7 @@ pub(crate) mod tests {
             .map(|i| (i % 13 != 5).then_some((i * 7919 % 1_000_003) as f64 / 7.0 - 100.0))
             .collect();
         let group: Vec<Option<&str>> = (0..n)
-            .map(|i| [Some("a"), Some("b"), Some("?"), None, Some("c")][i * i % 5])
+            .map(|i| [Some("a"), Some("b"), Some("?"), None, Some("c")][i * 3 % 5])
             .collect();
         let person: Vec<Option<i64>> = (0..n)
             .map(|i| (i % 17 != 1).then_some(i64::try_from(i / 3).unwrap()))
@@ -457,13 +461,16 @@ pub(crate) mod tests {
             integers(&reference[0])[..4],
             [Some(0), Some(7), Some(14), None]
         );
-        assert_eq!(codes(&reference[2])[..3], [0, 1, OTHER_CODE]);
+        assert_eq!(
+            codes(&reference[2])[..5],
+            [0, MISSING_CODE, 1, OTHER_CODE, MISSING_CODE]
+        );
         assert_eq!(
             codes(&reference[2])
                 .iter()
                 .filter(|c| **c == MISSING_CODE)
                 .count(),
-            0
+            2000
         );
         let Cells::Id(ids) = &reference[3] else {
             panic!()

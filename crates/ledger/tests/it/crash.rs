@@ -1,4 +1,4 @@
-//! SIGKILL at random moments under two concurrent clients.
+//! SIGKILL at random moments under two concurrent clients (lessons row 43).
 //!
 //! The number of kills is 40, or `RETICENT_KILLS`; the full run is
 //! `RETICENT_KILLS=500 cargo test --release -p reticent-ledger kills -- --nocapture`.

@@ -72,7 +72,7 @@ fn a_full_disk_is_refused_before_anything_leaves() {
                 }
             }
         }
-        fs::remove_file(&filler).unwrap();
+        empty(&filler);
         let mut ledger = Ledger::open(&path).unwrap();
         let spent = ledger
             .verify(None)
@@ -108,8 +108,8 @@ fn registration_on_a_full_disk_leaves_nothing() {
     assert_eq!(error.kind(), Kind::DiskFull, "{error}");
     assert!(!path.exists());
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1);
-    fs::remove_file(disk.path().join("filler")).unwrap();
-    Ledger::create(&path, &identity("1")).err();
+    empty(&disk.path().join("filler"));
+    assert!(!path.exists());
 }
 
 /// A file system that became read-only.
@@ -128,6 +128,13 @@ fn a_read_only_ledger_says_so() {
     assert!(remounted.success());
     let error = Ledger::open(&path).err().unwrap();
     assert_eq!(error.kind(), Kind::ReadOnly, "{error}");
+}
+
+/// Gives the space back at once, even while a child process that is being started still holds the
+/// file.
+fn empty(filler: &Path) {
+    drop(fs::File::create(filler).unwrap());
+    fs::remove_file(filler).unwrap();
 }
 
 /// Fills the file system but for so many kilobytes.

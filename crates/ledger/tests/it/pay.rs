@@ -106,10 +106,18 @@ fn prices_no_mechanism_has_are_refused() {
         ledger.reserve("ann", &[wrong_currency]).unwrap_err().kind(),
         Kind::Refused
     );
+    // A number too long to be read back would lock everyone out.
+    let long = format!("1/{}", "7".repeat(4_900));
+    let mut longer = want(1, &long);
+    let squared = longer.price.add_remove.unwrap().amount;
+    longer.price.add_remove = Some(Cost::pure(&squared * &squared));
+    let error = ledger.reserve("ann", &[longer]).unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused, "{error}");
     assert_eq!(ledger.status().unwrap().entries, 1);
+    Ledger::open(path(&folder)).unwrap();
 }
 
-/// Ann may spend 0.5, everyone else 0.2; the data set 0.6 in all. Two colluding analysts do not
+/// lessons §2.6: Ann may spend 0.5, everyone else 0.2; the data set 0.6 in all. Two colluding analysts do not
 /// get two budgets.
 #[test]
 fn analyst_caps_and_the_data_set_cap_both_hold() {
@@ -308,4 +316,23 @@ fn two_clients_cannot_overspend_together() {
     assert_eq!(sold, 20);
     let mut ledger = Ledger::open(path(&folder)).unwrap();
     assert_eq!(ledger.verify(None).unwrap().status.spent, price("1"));
+}
+
+/// A link leads to the same head file and the same owners.
+#[cfg(unix)]
+#[test]
+fn a_link_is_the_same_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut one = create(&folder, "1");
+    let link = folder.path().join("link.ledger");
+    std::os::unix::fs::symlink(path(&folder), &link).unwrap();
+    let mut two = Ledger::open(&link).unwrap();
+    let slot = paid(one.reserve("ann", &[want(1, "0.5")]).unwrap());
+    assert_eq!(
+        two.reserve("bob", &[want(1, "0.5")]).unwrap_err().kind(),
+        Kind::InProgress
+    );
+    one.publish(slot, b"1").unwrap();
+    assert!(!folder.path().join("link.ledger.head").exists());
+    assert_eq!(two.lookup(&id(1)).unwrap().unwrap().payload, b"1");
 }

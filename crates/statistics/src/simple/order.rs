@@ -83,6 +83,7 @@ pub fn quantiles(
 
 /// An interval that holds about the share `coverage` of the values at each end, by two range finders of
 /// ε/2 each. It never leaves the public bounds.
+#[allow(clippy::needless_pass_by_value, reason = "as the other constructors")]
 pub fn bounds(
     facts: &Facts<'_>,
     of: Expr,

@@ -1,0 +1,146 @@
+//! Method C over every composite of the registry: prices add up, exactly the declared steps are bought, and with all
+//! noise drowned nothing of the table is left in the answer.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use reticent_accounting::Size;
+use reticent_audit::neighbours::Case;
+use reticent_audit::registry::COMPOSITES;
+use reticent_audit::tables::real;
+use reticent_mechanisms::primitives::Payment;
+use reticent_mechanisms::rows::Schema;
+use reticent_statistics::simple::{AxisCut, AxisSpec};
+use reticent_statistics::{
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, residuals, roc,
+    simple,
+};
+use serde_json::Value;
+
+/// x in 0..=4, y in 0..=1.
+fn schema() -> Schema {
+    Schema {
+        columns: vec![real("x", 0.0, 4.0), real("y", 0.0, 1.0)],
+    }
+}
+
+fn x() -> Expr {
+    Expr::Column(0)
+}
+
+fn y() -> Expr {
+    Expr::Column(1)
+}
+
+fn axis_of(name: &str, expr: Expr, upper: f64, cells: u32) -> AxisSpec {
+    AxisSpec {
+        name: name.to_owned(),
+        expr,
+        cut: AxisCut::Even {
+            lower: 0.0,
+            upper,
+            cells,
+        },
+    }
+}
+
+fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
+    let e = ratio(1, 1);
+    let design = DesignSpec {
+        intercept: true,
+        terms: vec![("x".to_owned(), x())],
+        outcome: y(),
+        metadata: Value::Null,
+    };
+    let score = Score::Probability(x().affine(0.25, 0.0));
+    match name {
+        "count" => simple::count(facts, &e),
+        "sum" => simple::sum(facts, x(), &e),
+        "mean" => simple::mean(facts, x(), &e),
+        "histogram" => simple::histogram(facts, axis_of("x", x(), 4.0, 4), &e),
+        "crosstab" => {
+            let axes = vec![axis_of("x", x(), 4.0, 4), axis_of("y", y(), 1.0, 2)];
+            simple::crosstab(facts, axes, &e)
+        }
+        "quantiles" => simple::quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, &e),
+        "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
+        "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
+        "linear" => linear::prepare(
+            facts,
+            &design,
+            &linear::Config::new(Payment::Pure { epsilon: e }),
+        ),
+        "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
+        "residuals" => residuals::prepare(
+            facts,
+            &x().affine(0.25, 0.0),
+            &y(),
+            residuals::Config {
+                side: Some(4),
+                ..residuals::Config::new(e)
+            },
+        ),
+        "binned_residuals" => binned::prepare(facts, &score, y(), binned::Config::new(e)),
+        other => panic!("no constructor for {other}: add it here"),
+    }
+}
+
+#[test]
+fn all() {
+    let rows = vec![
+        vec![0.0, 0.0],
+        vec![1.5, 1.0],
+        vec![4.0, 1.0],
+        vec![f64::NAN, 1.0],
+    ];
+    let universe = Universe::rows(schema(), rows);
+    let tables = universe.tables(2);
+    let mut failures = Vec::new();
+    let mut names = BTreeSet::new();
+    for row in COMPOSITES {
+        names.insert(row.name);
+        for relation in RELATIONS {
+            for rows_per_unit in [1, 3] {
+                let context = Context {
+                    relation,
+                    currency: Currency::Pure,
+                    size: Size::Private,
+                    rows_per_unit,
+                };
+                let schema = schema();
+                let facts = Facts {
+                    schema: &schema,
+                    filter: None,
+                    context: &context,
+                    rows: Some(1000.0),
+                    positive_rate: Some(0.5),
+                };
+                let prepared = prepare(row.name, &facts).unwrap();
+                let program = RowProgram {
+                    terms: prepared.terms,
+                    ..RowProgram::default()
+                };
+                let case = Case {
+                    universe: &universe,
+                    program: &program,
+                    mechanism: prepared.mechanism.as_ref(),
+                    unit: Unit::Row,
+                    context: &context,
+                };
+                match case.contract(&tables) {
+                    Ok(price) => {
+                        let own = &price.under(relation).unwrap().amount;
+                        if *own > ratio(1, 1) {
+                            failures.push(format!("{} {relation}: costs {own}", row.name));
+                        }
+                    }
+                    Err(e) => {
+                        failures.push(format!("{} {relation} k={rows_per_unit}: {e}", row.name))
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(names.len(), 12);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,463 @@
+//! The keys of each kind of release, read out of a plan.
+
+use std::path::PathBuf;
+
+use reticent_accounting::Rational;
+
+use super::{
+    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS, DEFAULT_GRID_BITS,
+    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec,
+    ResidualsSpec, RocSpec, Scaling, SumSpec,
+};
+use crate::document::{Item, Section};
+use crate::formula;
+use crate::outcome::Refusal;
+use crate::plan::{ReleaseSpec, formula_text, unknown_kind};
+use crate::suggest;
+
+impl KindSpec {
+    /// Reads `kind` and the fields of that kind.
+    pub(crate) fn read(
+        section: &mut Section<'_>,
+        earlier: &[ReleaseSpec],
+    ) -> Result<Self, Refusal> {
+        let item = section.need("kind", "Write for example kind = \"count\".")?;
+        let name = item.text("Write for example kind = \"count\".")?;
+        let kind = match name {
+            "count" => Self::Count,
+            "sum" => Self::Sum(SumSpec { of: of(section)? }),
+            "mean" => Self::Mean(MeanSpec { of: of(section)? }),
+            "crosstab" => Self::Crosstab(crosstab(section)?),
+            "histogram" => Self::Histogram(histogram(section)?),
+            "quantiles" => Self::Quantiles(quantiles(section)?),
+            "bounds" => Self::Bounds(BoundsSpec {
+                of: of(section)?,
+                coverage: coverage(section)?,
+            }),
+            "logistic" => Self::Logistic(logistic(section)?),
+            "linear" => Self::Linear(linear(section)?),
+            "roc" => Self::Roc(roc(section, earlier)?),
+            "residuals" => Self::Residuals(ResidualsSpec {
+                model: model(
+                    section,
+                    earlier,
+                    "linear",
+                    "A residual plot examines a linear model; for a logistic one ask for binned_residuals.",
+                )?,
+                side: optional_count(
+                    section,
+                    "side",
+                    2,
+                    1000,
+                    "Write for example side = 32, or leave it to the rule.",
+                )?,
+            }),
+            "binned_residuals" => Self::BinnedResiduals(binned_residuals(section, earlier)?),
+            other => return Err(unknown_kind(&item, other)),
+        };
+        Ok(kind)
+    }
+}
+
+impl Binning {
+    fn read(item: &Item<'_>) -> Result<Self, Refusal> {
+        if item.is_list() {
+            return Ok(Self::Edges(increasing(
+                item,
+                "Write increasing edges, for example [0, 10, 20, 50].",
+            )?));
+        }
+        Ok(Self::Even(item.count(
+            1,
+            1_000_000,
+            "Write a number of bins such as 20, or a list of increasing edges.",
+        )?))
+    }
+}
+
+fn increasing(item: &Item<'_>, fix: &str) -> Result<Vec<f64>, Refusal> {
+    let elements = item.list(fix)?;
+    let values = elements
+        .iter()
+        .map(|e| e.real(fix))
+        .collect::<Result<Vec<f64>, _>>()?;
+    if values.len() < 2 || values.len() > 1_000_001 {
+        return Err(item.refuse("at least two edges are needed").accepting(fix));
+    }
+    if values.windows(2).any(|w| matches!(w, [a, b] if a >= b)) {
+        return Err(item.refuse("the edges must increase").accepting(fix));
+    }
+    Ok(values)
+}
+
+/// The expression of a one-variable release: `of = "log1p(hours)"`, or `column = "hours"`.
+fn of(section: &mut Section<'_>) -> Result<String, Refusal> {
+    let fix = "Write column = \"age\", or of = \"log1p(hours)\" for an expression.";
+    let column = section
+        .get("column")
+        .map(|i| i.text(fix).map(formula::quote_name))
+        .transpose()?;
+    let expression = section
+        .get("of")
+        .map(|i| formula_text(&i, fix))
+        .transpose()?;
+    match (column, expression) {
+        (Some(text), None) | (None, Some(text)) => Ok(text),
+        (None, None) => Err(section
+            .refuse("what is to be released is missing")
+            .accepting(fix)),
+        (Some(_), Some(_)) => Err(section
+            .refuse("`column` and `of` exclude each other")
+            .accepting(fix)),
+    }
+}
+
+fn coverage(section: &mut Section<'_>) -> Result<Rational, Refusal> {
+    match section.get("coverage") {
+        None => Ok(Rational::from_parts(197.into(), 200u8.into())),
+        Some(item) => {
+            let fix = "Write a share from 0.5 to below 1, for example coverage = 0.985.";
+            let value = item.rational(fix)?;
+            if value >= Rational::from_parts(1.into(), 2u8.into()) && value < Rational::ONE {
+                Ok(value)
+            } else {
+                Err(item
+                    .refuse("must be at least 0.5 and below 1")
+                    .accepting(fix))
+            }
+        }
+    }
+}
+
+fn crosstab(section: &mut Section<'_>) -> Result<CrosstabSpec, Refusal> {
+    let fix = "Write columns = [\"education\", \"income\"].";
+    let item = section.need("columns", fix)?;
+    let mut columns: Vec<String> = Vec::new();
+    for element in item.list(fix)? {
+        let name = element.text(fix)?.to_owned();
+        if columns.contains(&name) {
+            return Err(element
+                .refuse("this column is listed twice")
+                .accepting("Remove one of the two."));
+        }
+        columns.push(name);
+    }
+    if columns.is_empty() || columns.len() > 10 {
+        return Err(item
+            .refuse("between 1 and 10 columns are accepted")
+            .accepting(fix));
+    }
+    let fix =
+        "Write bins = 10 for all numeric columns, or bins = { age = 10, hours = [0, 20, 40, 99] }.";
+    let mut bins = Vec::new();
+    match section.get("bins") {
+        None => {}
+        Some(item) if item.is_table() => {
+            for (name, element) in item.section(fix)?.all() {
+                if !columns.contains(&name) {
+                    let known: Vec<&str> = columns.iter().map(String::as_str).collect();
+                    return Err(element
+                        .refuse("not among the columns of this crosstab")
+                        .accepting(suggest::advice(&name, &known)));
+                }
+                bins.push((name, Binning::read(&element)?));
+            }
+        }
+        Some(item) => {
+            let n = item.count(1, 1_000_000, fix)?;
+            bins.extend(columns.iter().map(|c| (c.clone(), Binning::Even(n))));
+        }
+    }
+    Ok(CrosstabSpec { columns, bins })
+}
+
+fn histogram(section: &mut Section<'_>) -> Result<HistogramSpec, Refusal> {
+    let fix = "Write column = \"age\".";
+    let column = section.need("column", fix)?.text(fix)?.to_owned();
+    let bins = section.get("bins").map(|i| Binning::read(&i)).transpose()?;
+    let edges = section
+        .get("edges")
+        .map(|i| {
+            increasing(&i, "Write increasing edges, for example [0, 10, 20, 50].")
+                .map(Binning::Edges)
+        })
+        .transpose()?;
+    if bins.is_some() && edges.is_some() {
+        return Err(section
+            .refuse("`bins` and `edges` exclude each other")
+            .accepting("Remove one of the two."));
+    }
+    Ok(HistogramSpec {
+        column,
+        bins: bins.or(edges),
+    })
+}
+
+fn quantiles(section: &mut Section<'_>) -> Result<QuantilesSpec, Refusal> {
+    let of = of(section)?;
+    let levels = match section.get("levels") {
+        None => (1..4u8)
+            .map(|k| Rational::from_parts(k.into(), 4u8.into()))
+            .collect(),
+        Some(item) => {
+            let fix = "Write increasing levels between 0 and 1, for example [0.25, 0.5, 0.75].";
+            let elements = item.list(fix)?;
+            let mut levels: Vec<Rational> = Vec::new();
+            for element in &elements {
+                let level = element.rational(fix)?;
+                if level <= Rational::ZERO || level >= Rational::ONE {
+                    return Err(element
+                        .refuse("must lie strictly between 0 and 1")
+                        .accepting(fix));
+                }
+                if levels.last().is_some_and(|last| *last >= level) {
+                    return Err(element.refuse("the levels must increase").accepting(fix));
+                }
+                levels.push(level);
+            }
+            if levels.is_empty() || levels.len() > 1000 {
+                return Err(item
+                    .refuse("between 1 and 1000 levels are accepted")
+                    .accepting(fix));
+            }
+            levels
+        }
+    };
+    let cells = optional_count(
+        section,
+        "cells",
+        2,
+        1 << 20,
+        "Write for example cells = 4096.",
+    )?;
+    Ok(QuantilesSpec {
+        of,
+        levels,
+        cells: cells.unwrap_or(DEFAULT_CELLS),
+    })
+}
+
+fn optional_count(
+    section: &mut Section<'_>,
+    key: &'static str,
+    lowest: u32,
+    highest: u32,
+    fix: &str,
+) -> Result<Option<u32>, Refusal> {
+    section
+        .get(key)
+        .map(|i| i.count(lowest, highest, fix))
+        .transpose()
+}
+
+fn positive_real(
+    section: &mut Section<'_>,
+    key: &'static str,
+    fix: &str,
+) -> Result<Option<f64>, Refusal> {
+    let Some(item) = section.get(key) else {
+        return Ok(None);
+    };
+    let value = item.real(fix)?;
+    if value > 0.0 {
+        Ok(Some(value))
+    } else {
+        Err(item.refuse("must be greater than 0").accepting(fix))
+    }
+}
+
+fn formula_of(section: &mut Section<'_>) -> Result<String, Refusal> {
+    let fix = "Write a formula as in R, for example formula = \"income ~ age + C(education)\".";
+    formula_text(&section.need("formula", fix)?, fix)
+}
+
+fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
+    let formula = formula_of(section)?;
+    let positive = match section.get("positive") {
+        None => None,
+        Some(item) => Some(
+            item.name("Write the level that counts as positive, for example positive = \">50K\".")?,
+        ),
+    };
+    let scale = match section.get("scale") {
+        None => Scaling::Bounds,
+        Some(item) => item.word(&[("bounds", Scaling::Bounds), ("none", Scaling::None)])?,
+    };
+    let fix = "Write the largest Euclidean norm of a row of predictors that should count, for example data_norm = 2.";
+    let data_norm = positive_real(section, "data_norm", fix)?;
+    if scale == Scaling::None && data_norm.is_none() {
+        return Err(section
+            .refuse("scale = \"none\" needs the key `data_norm`")
+            .accepting(fix));
+    }
+    if scale == Scaling::Bounds && data_norm.is_some() {
+        let line = section.line_of("data_norm");
+        return Err(section
+            .refuse("`data_norm` has no effect while predictors are scaled by their bounds")
+            .at_line(line)
+            .accepting("Remove it, or add scale = \"none\"."));
+    }
+    let clip = match section.get("clip") {
+        // Without scaling the norm is declared, so there is nothing left to choose.
+        None if scale == Scaling::None => Clip::None,
+        None => Clip::Rule,
+        Some(item) => item.word(&[
+            ("rule", Clip::Rule),
+            ("none", Clip::None),
+            ("private", Clip::Private),
+        ])?,
+    };
+    let fix = "Write a positive penalty, for example lambda = 0.1, or leave it to the rule.";
+    let lambda = positive_real(section, "lambda", fix)?;
+    Ok(LogisticSpec {
+        formula,
+        positive,
+        scale,
+        data_norm,
+        clip,
+        lambda,
+    })
+}
+
+fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
+    let formula = formula_of(section)?;
+    let clip = match section.get("clip") {
+        None => Clip::Private,
+        Some(item) => item.word(&[("private", Clip::Private), ("none", Clip::None)])?,
+    };
+    let grid_bits = optional_count(
+        section,
+        "grid_bits",
+        8,
+        30,
+        "Write for example grid_bits = 24.",
+    )?;
+    Ok(LinearSpec {
+        formula,
+        clip,
+        grid_bits: grid_bits.unwrap_or(DEFAULT_GRID_BITS),
+    })
+}
+
+fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Refusal> {
+    let model = model(
+        section,
+        earlier,
+        "logistic",
+        "A ROC curve examines a logistic model.",
+    )?;
+    let bins = match section.get("bins") {
+        None => None,
+        Some(item) => {
+            let fix = "Write a power of two from 2 to 4096, or leave it to the rule.";
+            let n = item.count(2, 4096, fix)?;
+            if !n.is_power_of_two() {
+                return Err(item.refuse("must be a power of two").accepting(fix));
+            }
+            Some(n)
+        }
+    };
+    let threshold_share = match section.get("threshold_share") {
+        None => None,
+        Some(item) => {
+            let fix = "Write a share between 0 and 1, for example threshold_share = 0.1.";
+            let value = item.rational(fix)?;
+            if value <= Rational::ZERO || value >= Rational::ONE {
+                return Err(item
+                    .refuse("must lie strictly between 0 and 1")
+                    .accepting(fix));
+            }
+            Some(value)
+        }
+    };
+    Ok(RocSpec {
+        model,
+        bins,
+        threshold_share,
+    })
+}
+
+fn binned_residuals(
+    section: &mut Section<'_>,
+    earlier: &[ReleaseSpec],
+) -> Result<BinnedResidualsSpec, Refusal> {
+    let why = "Binned residuals examine a logistic model; for a linear one ask for residuals.";
+    let model = model(section, earlier, "logistic", why)?;
+    let levels = optional_count(
+        section,
+        "levels",
+        1,
+        10,
+        "Write for example levels = 4 for 16 bins.",
+    )?;
+    let fix = "Write increasing edges from 0 to 1, for example edges = [0, 0.25, 0.5, 0.75, 1].";
+    let edges = section
+        .get("edges")
+        .map(|i| increasing(&i, fix))
+        .transpose()?;
+    if levels.is_some() && edges.is_some() {
+        return Err(section
+            .refuse("`levels` and `edges` exclude each other")
+            .accepting("Remove one of the two."));
+    }
+    if let Some(edges) = &edges
+        && edges.iter().any(|e| !(0.0..=1.0).contains(e))
+    {
+        let line = section.line_of("edges");
+        return Err(section
+            .refuse("fitted probabilities lie between 0 and 1")
+            .at_line(line)
+            .accepting(fix));
+    }
+    Ok(BinnedResidualsSpec {
+        model,
+        levels,
+        edges,
+    })
+}
+
+fn model(
+    section: &mut Section<'_>,
+    earlier: &[ReleaseSpec],
+    kind: &str,
+    why: &str,
+) -> Result<ModelRef, Refusal> {
+    let fix = format!("Name an earlier {kind} release of this plan, or write \"release.json#id\".");
+    let item = section.need("model", &fix)?;
+    let text = item.text(&fix)?;
+    if let Some((path, id)) = text.rsplit_once('#') {
+        if path.trim().is_empty() || id.trim().is_empty() || path.contains('\0') {
+            return Err(item
+                .refuse("not of the form \"release.json#id\"")
+                .accepting(fix));
+        }
+        return Ok(ModelRef::File {
+            path: PathBuf::from(path),
+            id: id.to_owned(),
+        });
+    }
+    match earlier.iter().find(|r| r.id == text) {
+        Some(found) if found.kind.name() == kind => Ok(ModelRef::Release(text.to_owned())),
+        Some(found) => Err(item
+            .refuse(format!(
+                "the release \"{text}\" is of kind \"{}\"",
+                found.kind.name()
+            ))
+            .accepting(why)),
+        None => {
+            let models: Vec<&str> = earlier
+                .iter()
+                .filter(|r| r.kind.name() == kind)
+                .map(|r| r.id.as_str())
+                .collect();
+            let advice = if models.is_empty() {
+                fix
+            } else {
+                suggest::advice(text, &models)
+            };
+            Err(item
+                .refuse("no earlier release of this plan has that id")
+                .accepting(advice))
+        }
+    }
+}

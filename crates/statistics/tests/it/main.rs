@@ -1,0 +1,6 @@
+//! Methods against reference values, the contract every kind keeps, and seeded statistics.
+
+mod contract;
+mod golden;
+mod seeded;
+mod support;
