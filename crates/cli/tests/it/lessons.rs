@@ -202,7 +202,7 @@ fn releases_say_what_they_are() {
                 .iter()
                 .all(|t| t["std_error"].is_number() && t["conf_low"].is_number()),
             "quantiles" => release["value"]["rank_error_95"].is_number(),
-            "bounds" | "residuals" | "logistic" => true,
+            "bounds" | "logistic" => true,
             _ => receipt["error_95"].as_f64().is_some_and(|e| e > 0.0),
         };
         assert!(error, "{kind} has no error: {release}");
