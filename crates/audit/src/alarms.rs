@@ -165,6 +165,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_precision_loss, reason = "small counts")]
 mod tests {
     use super::*;
 

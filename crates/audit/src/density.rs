@@ -41,8 +41,8 @@ pub fn objective_log_density(w: &[f64], rows: &[Labelled], penalty: f64, tau: f6
         let s = 1.0 / (1.0 + libm::exp(z));
         for i in 0..p {
             gradient[i] -= r.times * r.y * s * r.x[i];
-            for j in 0..p {
-                hessian[i][j] += r.times * s * (1.0 - s) * r.x[i] * r.x[j];
+            for (h, x) in hessian[i].iter_mut().zip(&r.x) {
+                *h += r.times * s * (1.0 - s) * r.x[i] * x;
             }
         }
     }
@@ -56,10 +56,11 @@ pub fn log_determinant(mut m: Vec<Vec<f64>>) -> f64 {
     let mut log = 0.0;
     for k in 0..p {
         log += libm::log(m[k][k]);
-        for i in k + 1..p {
-            let factor = m[i][k] / m[k][k];
-            for j in k..p {
-                m[i][j] -= factor * m[k][j];
+        let pivot = m[k].clone();
+        for row in &mut m[k + 1..] {
+            let factor = row[k] / pivot[k];
+            for (a, b) in row.iter_mut().zip(&pivot) {
+                *a -= factor * b;
             }
         }
     }

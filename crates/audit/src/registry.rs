@@ -103,6 +103,7 @@ pub const STEPS: &[Row] = &[
         tests: &[
             "golden::objective_density",
             "golden::objective_density_with_intercept",
+            "golden::objective_constants",
         ],
     },
 ];

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use reticent_engine::schema_json;
 
 /// Private models and diagnostics from confidential tables.
 ///
@@ -32,8 +31,11 @@ pub(crate) enum Command {
     /// Write a dataset.toml to fill in, from the header of a file alone.
     #[command(after_help = "Example: reticent init survey.csv > dataset.toml")]
     Init {
-        /// CSV (also .gz) or Parquet file; only its header is read.
+        /// CSV (also .gz) or Parquet file, of which only the header is read; or SmartNoise metadata (.yaml).
         data: PathBuf,
+        /// Which table of SmartNoise metadata.
+        #[arg(long)]
+        table: Option<String>,
     },
     /// Check every row of a table, for its curator, and create its ledger.
     #[command(after_help = "Example: reticent register dataset.toml")]
@@ -150,12 +152,13 @@ pub(crate) enum Format {
     Release,
 }
 
-impl From<Format> for schema_json::Document {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Dataset => Self::Dataset,
-            Format::Plan => Self::Plan,
-            Format::Release => Self::Release,
+impl Format {
+    /// The name by which the engine knows it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dataset => "dataset",
+            Self::Plan => "plan",
+            Self::Release => "release",
         }
     }
 }

@@ -13,7 +13,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use reticent_engine::{
     Error, Failure, books, dataset::Dataset, init, mock, outcome::Refusal, predict, schema_json,
-    session,
+    session, smartnoise,
 };
 
 fn main() -> ExitCode {
@@ -31,7 +31,16 @@ fn main() -> ExitCode {
 fn carry_out(arguments: Arguments) -> Result<(), Failure> {
     let json = arguments.json;
     match arguments.command {
-        Command::Init { data } => print(&init::skeleton(&data)?),
+        Command::Init { data, table } => {
+            if !data.extension().is_some_and(|e| e == "yaml" || e == "yml") {
+                return print(&init::skeleton(&data)?);
+            }
+            let draft = smartnoise::import(&data, table.as_deref())?;
+            for remark in draft.missing.iter().chain(&draft.notes) {
+                note(remark);
+            }
+            print(&draft.toml)
+        }
         Command::Register { dataset } => {
             let dataset = Dataset::load(&dataset)?;
             let working = Working::start("reading every row");
@@ -45,9 +54,10 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
             seed,
         } => {
             let dataset = Dataset::load(&dataset)?;
-            print(&mock::mock(&dataset, rows, seed)?)
+            let out = std::io::BufWriter::new(std::io::stdout().lock());
+            written(mock::write(&dataset, rows, seed, out))
         }
-        Command::Schema { of } => print(schema_json::text(of.into())),
+        Command::Schema { of } => print(schema_json::schema(of.name()).unwrap_or_default()),
         Command::Price { plan, rows } => price(&plan, rows, json),
         Command::Run {
             plan,
@@ -92,8 +102,11 @@ fn price(plan: &Path, rows: Option<u64>, json: bool) -> Result<(), Failure> {
 /// Writes to standard output; a reader that has gone away is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+fn written(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::File {
             path: "standard output".into(),
             what: "cannot be written",
@@ -102,6 +115,12 @@ fn print(text: &str) -> Result<(), Failure> {
         .into()),
         _ => Ok(()),
     }
+}
+
+/// A remark beside the output.
+fn note(remark: &str) {
+    // Nothing useful can be done if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "note: {remark}");
 }
 
 fn report(failure: &Failure, json: bool) {

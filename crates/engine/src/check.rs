@@ -420,6 +420,7 @@ epsilon = "0.5"
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn every_refusal_names_line_key_and_fix() {
         for (text, parts) in [
             (

@@ -556,6 +556,7 @@ missing_values = ["", "?"]
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn every_refusal_names_line_key_and_fix() {
         for (from, to, parts) in [
             (
@@ -567,18 +568,18 @@ missing_values = ["", "?"]
                 "lower = 17\n",
                 "",
                 &[
-                    "line 15",
+                    "line 16",
                     "columns.age",
                     "`lower` is missing",
                     "never from the data",
                 ],
             ),
-            ("upper = 90", "upper = 17", &["line 18", "lower < upper"]),
-            ("upper = 90", "upper = 3", &["line 18", "lower < upper"]),
+            ("upper = 90", "upper = 17", &["line 19", "lower < upper"]),
+            ("upper = 90", "upper = 3", &["line 19", "lower < upper"]),
             (
                 "upper = 90",
                 "upper = inf",
-                &["line 18", "columns.age.upper = inf", "not a finite number"],
+                &["line 19", "columns.age.upper = inf", "not a finite number"],
             ),
             ("upper = 90", "upper = nan", &["not a finite number"]),
             ("upper = 90", "upper = 90.5", &["whole number"]),
@@ -586,7 +587,7 @@ missing_values = ["", "?"]
             (
                 "missing = \"drop\"",
                 "mising = \"drop\"",
-                &["line 19", "unknown key", "Did you mean `missing`?"],
+                &["line 20", "unknown key", "Did you mean `missing`?"],
             ),
             (
                 "missing = \"drop\"",
@@ -601,10 +602,10 @@ missing_values = ["", "?"]
             (
                 "missing = \"drop\"",
                 "missing = \"impute\"\nimpute = 91",
-                &["line 20", "between 17 and 90"],
+                &["line 21", "between 17 and 90"],
             ),
             ("missing = \"drop\"", "impute = 40", &["no effect"]),
-            ("[\"<=50K\", \">50K\"]", "[]", &["line 22", "between 1 and"]),
+            ("[\"<=50K\", \">50K\"]", "[]", &["line 23", "between 1 and"]),
             ("[\"<=50K\", \">50K\"]", "[\"a\", \"a\"]", &["listed twice"]),
             (
                 "[\"<=50K\", \">50K\"]",
@@ -615,12 +616,12 @@ missing_values = ["", "?"]
             (
                 "type = \"text\"",
                 "type = \"string\"",
-                &["line 21", "\"text\""],
+                &["line 22", "\"text\""],
             ),
             (
                 "levels = ",
                 "other = \">50\"\nlevels = ",
-                &["line 22", "Did you mean \">50K\"?"],
+                &["line 23", "Did you mean \">50K\"?"],
             ),
             (
                 "epsilon = \"10\"",
@@ -688,7 +689,7 @@ missing_values = ["", "?"]
             (
                 "[columns.income]",
                 "[columns.age]",
-                &["line 20", "not valid TOML"],
+                &["line 21", "not valid TOML"],
             ),
             (
                 "[columns.income]",

@@ -116,9 +116,8 @@ mod tests {
 
     fn example(kind: &str) -> &'static str {
         match kind {
-            "sum" | "mean" | "quantiles" | "bounds" => "column = \"x\"",
+            "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
             "crosstab" => "columns = [\"x\"]",
-            "histogram" => "column = \"x\"",
             "logistic" | "linear" => "formula = \"y ~ x\"",
             "residuals" => "model = \"lin\"",
             "roc" | "binned_residuals" => "model = \"log\"",

@@ -406,6 +406,11 @@ fn truth(t: bool) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "small test data"
+)]
 mod tests {
     use reticent_noise::{Noise, Seeded};
 
@@ -581,7 +586,7 @@ mod tests {
             2 => Some(expression(2, 0, random)),
             _ => None,
         };
-        let part = (random.bits() % 2 == 0).then(|| Part {
+        let part = random.bits().is_multiple_of(2).then(|| Part {
             split: halves(SplitBy::Content),
             index: random.bits() as usize % 2,
         });
@@ -788,8 +793,8 @@ mod tests {
             (unit, SplitBy::Column(0)),
         ] {
             let parts = routed(unit, by, &batch);
-            for i in 0..n {
-                assert!(parts[0][i] != parts[1][i] && !parts[2][i]);
+            for ((one, two), none) in parts[0].iter().zip(&parts[1]).zip(&parts[2]) {
+                assert!(one != two && !none);
             }
             // a unit of several rows stays together
             if let (Unit::Column { .. }, Cells::Id(ids)) = (unit, batch.column(5)) {

@@ -377,6 +377,11 @@ pub(crate) fn limits(sum: &CellSum, bounds: &[Interval]) -> Vec<(i64, i64)> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "small test data"
+)]
 mod tests {
     use reticent_noise::{Noise, Seeded};
 

@@ -135,6 +135,15 @@ fn flush(product: &DMatrix<f64>, state: &mut State) {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::approx_constant,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    clippy::manual_midpoint,
+    clippy::needless_pass_by_value,
+    reason = "tests compare exact values and count small things"
+)]
 mod tests {
     use super::*;
     use crate::fold::Fold;

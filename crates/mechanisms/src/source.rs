@@ -184,6 +184,11 @@ impl RowSource for Memory {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "small test data"
+)]
 mod tests {
     use reticent_noise::{Noise, Seeded};
 

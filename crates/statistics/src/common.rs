@@ -109,15 +109,16 @@ impl Facts<'_> {
     }
 }
 
-/// Refuses an ε that is not positive.
+/// Refuses an ε that is not positive, or so far out that noise scales would leave their range.
 pub(crate) fn positive(epsilon: &Rational) -> Result<(), StatisticsError> {
-    if *epsilon > Rational::ZERO {
+    let value = rational_to_f64(epsilon);
+    if *epsilon > Rational::ZERO && (1e-12..=1e15).contains(&value) {
         return Ok(());
     }
     Err(StatisticsError::Parameter {
         name: "epsilon",
         value: reticent_accounting::format_rational(epsilon),
-        fix: "give a number above 0".to_owned(),
+        fix: "give a number above 0, between 1e-12 and 1e15".to_owned(),
     })
 }
 

@@ -234,6 +234,23 @@ impl Rule {
     }
 }
 
+/// # Claim
+/// ε-DP for the context's relation and unit: one optional [`Quantile`] and one [`Objective`] are bought.
+/// # Assumptions
+/// Those of the primitives; radius, intercept coordinate and penalty are functions of public facts and of the
+/// released clip.
+/// # Composition
+/// Sequential: .05ε for the clip if it is used, the rest for the fit; the total is exact.
+/// # Arithmetic
+/// R² = c² + g², g = c/4, c the released clip or the largest possible row norm. Λ = R²/(4(e^{fε} − 1)) with f
+/// from the public number of rows, .05 without one; the exponent is capped at 20. Every norm the clip may
+/// choose is calibrated before anything is bought, so that no refusal can depend on it. The map back to the
+/// user's scale is affine: β_j = a_j·w_j, β₀ = g·w₀ + Σ shift_j·w_j.
+/// # Checked by
+/// `golden::{logistic_meets_exact_coefficients, logistic_scaling_is_undone}`,
+/// `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table, large_epsilon_is_the_plain_fit}`
+/// # References
+/// `decisions.md` §2.6, §5.4; `beyond.md` §6; `privacy.md` §13
 struct Logistic {
     names: Vec<String>,
     scaling: Vec<Affine>,

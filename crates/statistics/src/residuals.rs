@@ -142,6 +142,20 @@ pub(crate) fn rules(facts: &Facts<'_>, epsilon: &Rational) -> Rules {
     }
 }
 
+/// # Claim
+/// ε-DP for the context's relation and unit: four range calls and one [`Counts`] are bought.
+/// # Assumptions
+/// Those of the primitives; fitted values come from a released model.
+/// # Composition
+/// Sequential: share/4 of ε for each call (all four see every record), the rest for the cells; the total is
+/// exact (`accounting::split`). The grid of the second pass depends on the released box only.
+/// # Arithmetic
+/// Points outside the box count in its edge cells. Points shown are a seeded function of the noisy counts.
+/// # Checked by
+/// `contract::inner_events_sum_to_epsilon`, `contract::every_kind_answers_on_every_table`,
+/// `seeded::residual_points_come_from_released_cells`
+/// # References
+/// `decisions.md` §2.4, §5.2; `beyond.md` §4, §5
 struct Residuals {
     x: Ends,
     y: Ends,

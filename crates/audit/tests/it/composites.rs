@@ -135,7 +135,7 @@ fn all() {
                         }
                     }
                     Err(e) => {
-                        failures.push(format!("{} {relation} k={rows_per_unit}: {e}", row.name))
+                        failures.push(format!("{} {relation} k={rows_per_unit}: {e}", row.name));
                     }
                 }
             }

@@ -7,6 +7,7 @@ mod golden;
 mod lessons;
 mod neighbours;
 mod registry;
+mod statistical;
 
 use dashu::integer::{IBig, UBig};
 use reticent_accounting::{Currency, Rational, Relation};
@@ -109,8 +110,13 @@ impl Audit {
         .unwrap()
     }
 
+    #[allow(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the path does not infer the lifetime of the case"
+    )]
     fn strategy(&self, relation: Relation) -> Strategy {
-        self.with(relation, |case| case.strategy()).unwrap()
+        self.with(relation, |case: &Case<'_>| case.strategy())
+            .unwrap()
     }
 
     /// Exact worst losses as shares of the price: own relation and other relation, for both calibrations.

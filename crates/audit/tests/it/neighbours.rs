@@ -178,9 +178,9 @@ fn sums_of_groups_with_unordered_limits() {
             vec![axis(0, Cut::Whole(3))],
             1,
             0,
-            vec![(0, 0), (-7, 8), (1, 0)],
+            vec![(0, 0), (-9, 8), (1, 0)],
         );
-        let step = Purchase::Sums(Some(vec![0..3]), sums_step(ratio(1, 1), centred));
+        let step = Purchase::Sums(Some(vec![0..2, 2..3]), sums_step(ratio(1, 1), centred));
         let audit = Audit::new(
             Universe::rows(schema.clone(), rows.clone()),
             2,
@@ -420,7 +420,7 @@ pub(crate) fn moments(payment: Payment, squared_norm: f64) -> Audit {
             real("y", -0.5, 0.5),
         ],
     };
-    let values = [-0.5, 0.0, 0.3, 0.5];
+    let values = [-0.5, 0.3, 0.5];
     let mut rows = Vec::new();
     for x in values {
         for w in values {
@@ -453,6 +453,10 @@ pub(crate) fn moments(payment: Payment, squared_norm: f64) -> Audit {
 /// Second moments by the matrix of the shipped fold and the scales of the shipped noise, all three payments: the
 /// distance between neighbours in standard deviations (Gaussian) or scales (Laplace) costs no more than the price.
 #[test]
+#[allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the path does not infer the lifetime of the case"
+)]
 fn second_moments_matrix() {
     // g² + ¼ + q with q below and above the longest row
     for squared_norm in [0.4, 0.6, f64::INFINITY] {
@@ -473,14 +477,17 @@ fn second_moments_matrix() {
             let event = gaussian.mechanism.event(&context).unwrap();
             let rhos = event.price(Currency::Concentrated).unwrap();
             let (epsilon, delta) = (1.0, 1e-6);
-            let analytic = moments(
-                Payment::Approximate {
-                    epsilon: ratio(1, 1),
-                    delta: ratio(1, 1_000_000),
-                },
-                squared_norm,
-            )
-            .strategy(calibrated);
+            let payment = Payment::Approximate {
+                epsilon: ratio(1, 1),
+                delta: ratio(1, 1_000_000),
+            };
+            // the same fold, hence the same matrix
+            let analytic = Strategy {
+                noise: moments(payment, squared_norm)
+                    .with(calibrated, |case: &Case<'_>| case.noise())
+                    .unwrap(),
+                ..zcdp.clone()
+            };
             for (i, relation) in RELATIONS.into_iter().enumerate() {
                 let loss = strategy.loss(relation);
                 assert!(
@@ -537,8 +544,8 @@ fn units_with_several_rows() {
     };
     let even = Cut::Even {
         lower: 0.0,
-        upper: 3.0,
-        cells: 3,
+        upper: 4.0,
+        cells: 4,
     };
     let four = ratio(4, 1);
     let medians = Medians {
@@ -590,7 +597,7 @@ fn units_with_several_rows() {
             for (relation, price) in RELATIONS.into_iter().zip(audit.price(calibrated)) {
                 let loss = losses.under(relation);
                 assert!(
-                    loss <= price * (1.0 + 1e-9) && loss >= 0.3 * price,
+                    loss <= price * (1.0 + 1e-9) && loss >= 0.2 * price,
                     "{:?}: {calibrated} {relation}: {loss} of {price}",
                     audit.mechanism
                 );

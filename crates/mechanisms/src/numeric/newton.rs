@@ -12,7 +12,7 @@ use dashu::integer::{IBig, UBig};
 use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 use reticent_accounting::{Rational, rational_to_f64};
 
-use super::rows::{Fast, GRADIENT_BITS, ROW_ERROR_BITS, Rows, WEIGHT_BITS, WEIGHT_LIMIT};
+use super::rows::{Extent, GRADIENT_BITS, ROW_ERROR_BITS, Rows, WEIGHT_BITS, WEIGHT_LIMIT};
 
 /// Fractional bits of b.
 pub(crate) const LINEAR_BITS: u32 = 84;
@@ -20,6 +20,8 @@ pub(crate) const LINEAR_BITS: u32 = 84;
 const FULL_BITS: u32 = GRADIENT_BITS + 8;
 /// Passes of the search in doubles.
 const FAST_PASSES: u32 = 300;
+/// Shortest fraction of a Newton step that is tried.
+const SMALLEST_STEP: f64 = 1e-9;
 /// Exact passes with Newton steps.
 const EXACT_PASSES: u32 = 10_000;
 
@@ -47,7 +49,7 @@ impl Problem<'_> {
     /// For every table the result is certified, and the search ends after a number of passes bounded in public
     /// numbers.
     /// # Assumptions
-    /// At most 2^40 rows and 4097 coordinates, γ ≥ 2^−31, Λ ≤ 2^38, 2‖b‖/Λ + √(2·2^40·ln 2/Λ) ≤ 2^40.
+    /// At most 2^40 rows and 4097 coordinates, γ ≥ 2^−31, 2^−34 ≤ Λ ≤ 2^38 (the lower end only for speed), 2‖b‖/Λ + √(2·2^40·ln 2/Λ) ≤ 2^40.
     /// # Arithmetic
     /// *Certificate.* The computed gradient Ĝ differs from ∇J by less than n·2^−83 (rows), p·2^−85 (rounding of b) and
     /// p·2^−144 (the penalty term). Ĝ and the comparison ‖Ĝ‖ ≤ γ − (n + p)·2^−83 are integers.
@@ -63,14 +65,30 @@ impl Problem<'_> {
     /// `numeric::newton::tests::{certifies_hard_problems, gradient_steps_alone_certify}`
     pub(crate) fn minimise(&self) -> Vec<i128> {
         let (start, curvature) = self.search();
-        match self.newton(start, curvature) {
+        match self.newton(&start, curvature) {
             Ok(weights) => weights,
             Err(()) => self.descend(),
         }
     }
 
-    /// Damped Newton in doubles from 0; returns the end and the last factorised Hessian.
+    /// The search in doubles: on a sample first if the table is large, then on all rows.
     fn search(&self) -> (Vec<f64>, Option<Cholesky<f64, Dyn>>) {
+        let mut start = vec![0.0; self.linear.len()];
+        if self.rows.has_sample() {
+            // Within about the sampling error; the rest is for all rows to find.
+            start = self.walk(start, Extent::Sample, 1e-2).0;
+        }
+        self.walk(start, Extent::All, 0.0)
+    }
+
+    /// Damped Newton in doubles; ends after a step shorter than `short`, or when the gradient after the step is
+    /// expected below γ/4. Returns the end and the last factorised Hessian.
+    fn walk(
+        &self,
+        start: Vec<f64>,
+        extent: Extent,
+        short: f64,
+    ) -> (Vec<f64>, Option<Cholesky<f64, Dyn>>) {
         let penalty = rational_to_f64(self.penalty);
         let target = rational_to_f64(self.tolerance) / 4.0;
         let b: Vec<f64> = self
@@ -78,16 +96,19 @@ impl Problem<'_> {
             .iter()
             .map(|b| libm::ldexp(*b as f64, -LINEAR_BITS.cast_signed()))
             .collect();
+        // Last accepted point, its value; the step from it.
         let mut best: Option<(Vec<f64>, f64)> = None;
         let mut step = DVector::zeros(b.len());
         let mut scale = 1.0;
-        let mut curvature = None;
+        let mut factor: Option<Cholesky<f64, Dyn>> = None;
+        // Distance from the point where `factor` was taken; whether it may serve once more.
+        let (mut distance, mut again) = (0.0, false);
         for _ in 0..FAST_PASSES {
             let w: Vec<f64> = match &best {
-                None => vec![0.0; b.len()],
+                None => start.clone(),
                 Some((w, _)) => w.iter().zip(&step).map(|(w, s)| w + scale * s).collect(),
             };
-            let fast = self.rows.fast(&w);
+            let fast = self.rows.fast(&w, extent, !again);
             let value = fast.value
                 + 0.5 * penalty * w.iter().map(|w| w * w).sum::<f64>()
                 + w.iter().zip(&b).map(|(w, b)| w * b).sum::<f64>();
@@ -95,8 +116,9 @@ impl Problem<'_> {
                 && (value > before + 1e-12 * before.abs() || value.is_nan())
             {
                 scale *= 0.5;
+                again = false;
                 if scale < 1e-6 {
-                    return (end.clone(), curvature);
+                    return (end.clone(), factor);
                 }
                 continue;
             }
@@ -108,35 +130,52 @@ impl Problem<'_> {
                     .zip(&b)
                     .map(|((g, w), b)| g + penalty * w + b),
             );
-            let Some(factor) = factorise(fast, penalty, self.rows.len()) else {
-                return (w, curvature);
+            if !again {
+                factor = factorise(fast.hessian, penalty, self.rows.len());
+                distance = 0.0;
+            }
+            let Some(solver) = &factor else {
+                return (w, None);
             };
-            step = -factor.solve(&gradient);
-            curvature = Some(factor);
+            step = -solver.solve(&gradient);
             scale = 1.0;
-            // A full step leaves a gradient of about ‖G‖·(e^‖step‖ − 1): the Hessian changes by that factor.
             let length = step.norm();
             if !length.is_finite() {
                 return (w, None);
             }
-            if gradient.norm() * libm::expm1(length) <= target {
-                return (w.iter().zip(&step).map(|(w, s)| w + s).collect(), curvature);
+            // Along a step the Hessian changes by a factor of at most e^‖step‖ (rows are in the unit ball), so
+            // the gradient after the step is at most about ‖G‖·(e^(distance + ‖step‖) − 1).
+            let left = gradient.norm() * libm::expm1(distance + length);
+            if left <= target || length <= short {
+                return (w.iter().zip(&step).map(|(w, s)| w + s).collect(), factor);
             }
+            distance += length;
+            again = left * libm::expm1(distance + length) <= target;
             best = Some((w, value));
         }
-        (best.map(|b| b.0).unwrap_or_default(), curvature)
+        (best.map_or(start, |b| b.0), factor)
     }
 
-    /// Newton steps with exact gradients. `Err` when they stop helping.
+    /// Newton steps with exact gradients, halved until ‖Ĝ‖ falls (it falls along a Newton direction). `Err` when
+    /// they stop helping.
     fn newton(
         &self,
-        start: Vec<f64>,
+        start: &[f64],
         mut curvature: Option<Cholesky<f64, Dyn>>,
     ) -> Result<Vec<i128>, ()> {
-        let mut weights: Vec<i128> = start.iter().map(|w| units(*w)).collect();
-        weights.resize(self.linear.len(), 0);
-        let mut before = f64::INFINITY;
+        let mut last: Vec<i128> = start.iter().map(|w| units(*w)).collect();
+        last.resize(self.linear.len(), 0);
+        let mut step = DVector::zeros(last.len());
+        let (mut before, mut scale) = (f64::INFINITY, 1.0);
         for _ in 0..EXACT_PASSES {
+            let weights = last
+                .iter()
+                .zip(&step)
+                .map(|(w, s)| {
+                    w.saturating_sub(units(scale * s))
+                        .clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT)
+                })
+                .collect();
             let point = self.at(weights);
             if self.certified(&point) {
                 return Ok(point.weights);
@@ -150,30 +189,26 @@ impl Problem<'_> {
             );
             let norm = gradient.norm();
             if norm.is_nan() || norm >= before {
-                return Err(());
+                scale *= 0.5;
+                if scale < SMALLEST_STEP {
+                    return Err(());
+                }
+                continue;
             }
             if norm > 0.1 * before || curvature.is_none() {
                 let w: Vec<f64> = point.weights.iter().map(|w| value(*w)).collect();
                 curvature = factorise(
-                    self.rows.fast(&w),
+                    self.rows.fast(&w, Extent::All, true).hessian,
                     rational_to_f64(self.penalty),
                     self.rows.len(),
                 );
             }
-            before = norm;
             let Some(factor) = &curvature else {
                 return Err(());
             };
-            let step = factor.solve(&gradient);
-            weights = point
-                .weights
-                .iter()
-                .zip(&step)
-                .map(|(w, s)| {
-                    w.saturating_sub(units(*s))
-                        .clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT)
-                })
-                .collect();
+            step = factor.solve(&gradient);
+            last = point.weights;
+            (before, scale) = (norm, 1.0);
         }
         Err(())
     }
@@ -232,8 +267,7 @@ impl Problem<'_> {
 }
 
 /// Factorises Hessian + Λ; adds what rounding may have taken when that is needed.
-fn factorise(fast: Fast, penalty: f64, rows: usize) -> Option<Cholesky<f64, Dyn>> {
-    let mut hessian: DMatrix<f64> = fast.hessian;
+fn factorise(mut hessian: DMatrix<f64>, penalty: f64, rows: usize) -> Option<Cholesky<f64, Dyn>> {
     let mut extra = penalty;
     let mut next = 1e-15 * (rows as f64 + 1.0);
     for _ in 0..40 {
@@ -260,4 +294,146 @@ fn units(w: f64) -> i128 {
 /// The double nearest to a coefficient.
 pub(crate) fn value(w: i128) -> f64 {
     libm::ldexp(w as f64, -WEIGHT_BITS.cast_signed())
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::approx_constant,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    clippy::manual_midpoint,
+    clippy::needless_pass_by_value,
+    reason = "tests compare exact values and count small things"
+)]
+mod tests {
+    use super::*;
+    use crate::source::Held;
+    use reticent_noise::{Noise, Seeded};
+
+    fn table(n: usize, d: usize, kind: &str) -> Held {
+        let mut noise = Seeded::new(n as u64);
+        let mut uniform = || (noise.bits() >> 11) as f64 / 9_007_199_254_740_992.0;
+        let mut columns = vec![Vec::new(); d + 1];
+        for _ in 0..n {
+            let x: Vec<f64> = (0..d)
+                .map(|_| (2.0 * uniform() - 1.0) / (d as f64).sqrt())
+                .collect();
+            let y = match kind {
+                "one class" => true,
+                "separable" => x[0] > 0.0,
+                _ => uniform() < 0.5,
+            };
+            for (j, c) in columns.iter_mut().take(d).enumerate() {
+                c.push(match kind {
+                    "constant" => 0.25,
+                    "collinear" => x[0] * if j % 2 == 0 { 1.0 } else { -0.5 },
+                    "duplicates" => f64::from(u8::from(x[j] > 0.0)) / (d as f64).sqrt(),
+                    "zeros" => 0.0,
+                    _ => x[j],
+                });
+            }
+            columns[d].push(f64::from(u8::from(y)));
+        }
+        Held {
+            rows: n,
+            blocks: if n == 0 { vec![] } else { vec![columns] },
+        }
+    }
+
+    fn ratio(n: i64, d: u64) -> Rational {
+        Rational::from(n) / Rational::from(d)
+    }
+
+    #[test]
+    fn certifies_hard_problems() {
+        let tolerance = ratio(1, 1_000_000_000);
+        for kind in [
+            "plain",
+            "one class",
+            "separable",
+            "constant",
+            "collinear",
+            "duplicates",
+            "zeros",
+        ] {
+            for n in [0usize, 1, 2, 300] {
+                for penalty in [
+                    ratio(1, 1 << 31),
+                    ratio(1, 1_000_000),
+                    ratio(1, 4),
+                    ratio(1 << 30, 1),
+                ] {
+                    for size in [0.0, 1e-3, 1.0, 300.0] {
+                        if penalty < ratio(1, 1000) && size > 1.0 {
+                            continue; // refused by the calibration
+                        }
+                        let held = table(n, 4, kind);
+                        let rows = Rows::new(&held, 0..4, 4, Some(0.2), 0.9, 0);
+                        let linear: Vec<i128> = [0.3, -0.7, 0.1, 0.9, -0.2]
+                            .iter()
+                            .map(|b| libm::ldexp(b * size, 84) as i128)
+                            .collect();
+                        let problem = Problem {
+                            rows: &rows,
+                            penalty: &penalty,
+                            linear: &linear,
+                            tolerance: &tolerance,
+                        };
+                        let (start, curvature) = problem.search();
+                        let found = problem.newton(&start, curvature);
+                        let weights =
+                            found.unwrap_or_else(|()| panic!("{kind} {n} {penalty} {size}"));
+                        assert!(problem.certified(&problem.at(weights)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradient_steps_alone_certify() {
+        let (tolerance, penalty) = (ratio(1, 1_000_000_000), ratio(1, 1));
+        for (n, kind) in [
+            (0, "plain"),
+            (1, "plain"),
+            (60, "separable"),
+            (60, "collinear"),
+        ] {
+            let held = table(n, 4, kind);
+            let rows = Rows::new(&held, 0..4, 4, None, 0.9, 0);
+            let linear = [3i128 << 84, -(1 << 82), 12_345, 0];
+            let problem = Problem {
+                rows: &rows,
+                penalty: &penalty,
+                linear: &linear,
+                tolerance: &tolerance,
+            };
+            let slow = problem.descend();
+            assert!(problem.certified(&problem.at(slow.clone())), "{kind} {n}");
+            let quick = problem.minimise();
+            for (a, b) in slow.iter().zip(&quick) {
+                // both within γ/Λ of the minimiser
+                assert!((value(*a) - value(*b)).abs() < 2.1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn a_point_off_the_minimum_is_not_certified() {
+        let (tolerance, penalty) = (ratio(1, 1_000_000_000), ratio(1, 2));
+        let held = table(50, 3, "plain");
+        let rows = Rows::new(&held, 0..3, 3, None, 0.9, 0);
+        let problem = Problem {
+            rows: &rows,
+            penalty: &penalty,
+            linear: &[1 << 84; 3],
+            tolerance: &tolerance,
+        };
+        let mut weights = problem.minimise();
+        assert!(problem.certified(&problem.at(weights.clone())));
+        // a move of 5e-9 changes the gradient by at least Λ·5e-9 = 2.5 γ
+        weights[1] += units(5e-9);
+        assert!(!problem.certified(&problem.at(weights)));
+    }
 }

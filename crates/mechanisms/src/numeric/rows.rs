@@ -46,6 +46,19 @@ pub(crate) const ROW_ERROR_BITS: u32 = 83;
 const FAST_BITS: i32 = 80;
 const VALUE_BITS: i32 = 60;
 
+/// Tables with fewer parts than this are not sampled.
+const SAMPLED_PARTS: usize = 64;
+
+/// Which rows a fast pass reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of them.
+    All,
+    /// About an eighth of the parts, chosen by their content so that the order of blocks does not matter;
+    /// sums are scaled up.
+    Sample,
+}
+
 /// Held rows, shortened to the radius and scaled into the unit ball.
 pub(crate) struct Rows<'a> {
     held: &'a Held,
@@ -55,6 +68,7 @@ pub(crate) struct Rows<'a> {
     /// Shortening and scaling of every row, block by block.
     factors: Vec<Vec<f64>>,
     parts: Vec<(usize, Range<usize>)>,
+    sample: Vec<(usize, Range<usize>)>,
 }
 
 /// Loss, gradient and Hessian of Σ log(1 + e^(−y w·x)) in doubles.
@@ -103,7 +117,7 @@ impl<'a> Rows<'a> {
                 s
             })
             .collect();
-        let parts = factors
+        let parts: Vec<(usize, Range<usize>)> = factors
             .iter()
             .enumerate()
             .flat_map(|(b, f)| {
@@ -113,6 +127,20 @@ impl<'a> Rows<'a> {
                     .map(move |start| (b, start..(start + PART).min(n)))
             })
             .collect();
+        let first = covariates.clone();
+        let chosen = |(b, rows): &&(usize, Range<usize>)| {
+            let mixed = held.blocks[*b][first.clone()]
+                .iter()
+                .fold(1u64, |mix, column| {
+                    (mix ^ column[rows.start].to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                });
+            mixed >> 61 == 0
+        };
+        let sample = if parts.len() < SAMPLED_PARTS {
+            Vec::new()
+        } else {
+            parts.iter().filter(chosen).cloned().collect()
+        };
         Self {
             held,
             covariates,
@@ -120,6 +148,7 @@ impl<'a> Rows<'a> {
             intercept: intercept.map(|g| g * scale),
             factors,
             parts,
+            sample,
         }
     }
 
@@ -168,27 +197,41 @@ impl<'a> Rows<'a> {
         &self.held.blocks[block][self.outcome][rows.clone()]
     }
 
-    /// The fast pass.
-    pub(crate) fn fast(&self, w: &[f64]) -> Fast {
+    /// Whether [`Extent::Sample`] is worth a search.
+    pub(crate) fn has_sample(&self) -> bool {
+        self.sample.len() >= SAMPLED_PARTS / 16
+    }
+
+    /// The fast pass; without `curvature` the Hessian is left at zero.
+    pub(crate) fn fast(&self, w: &[f64], extent: Extent, curvature: bool) -> Fast {
+        let parts = match extent {
+            Extent::All => &self.parts,
+            Extent::Sample => &self.sample,
+        };
+        let read: usize = parts.iter().map(|part| part.1.len()).sum();
+        let ratio = if extent == Extent::All {
+            1.0
+        } else {
+            self.len() as f64 / read.max(1) as f64
+        };
         let p = self.dimension();
         let zero = || Sums {
             value: 0,
             gradient: vec![0; p],
             hessian: vec![0; p * (p + 1) / 2],
         };
-        let sums = self
-            .parts
+        let sums = parts
             .par_iter()
             .fold(
                 || (zero(), FastScratch::new(p)),
                 |(mut sums, mut scratch), part| {
-                    self.fast_part(part, w, &mut scratch, &mut sums);
+                    self.fast_part(part, w, curvature, &mut scratch, &mut sums);
                     (sums, scratch)
                 },
             )
             .map(|(sums, _)| sums)
             .reduce(zero, Sums::merge);
-        let unit = libm::ldexp(1.0, -FAST_BITS);
+        let unit = libm::ldexp(1.0, -FAST_BITS) * ratio;
         let mut hessian = DMatrix::zeros(p, p);
         let mut entries = sums.hessian.iter();
         for i in 0..p {
@@ -199,7 +242,7 @@ impl<'a> Rows<'a> {
             }
         }
         Fast {
-            value: sums.value as f64 * libm::ldexp(1.0, -VALUE_BITS),
+            value: sums.value as f64 * libm::ldexp(1.0, -VALUE_BITS) * ratio,
             gradient: sums.gradient.iter().map(|g| *g as f64 * unit).collect(),
             hessian,
         }
@@ -209,6 +252,7 @@ impl<'a> Rows<'a> {
         &self,
         part: &(usize, Range<usize>),
         w: &[f64],
+        curvature: bool,
         s: &mut FastScratch,
         sums: &mut Sums,
     ) {
@@ -238,12 +282,15 @@ impl<'a> Rows<'a> {
                 let positive = *y > 0.5;
                 let right = positive == (*m >= 0.0);
                 value += libm::log1p(e) + if right { 0.0 } else { m.abs() };
-                *root = libm::sqrt(small * (1.0 - small));
+                *root = (small * (1.0 - small)).sqrt();
                 let tail = if right { small } else { 1.0 - small };
                 *m = if positive { -tail } else { tail };
             }
             for (g, column) in s.gradient.iter_mut().zip(a.chunks_exact(n)) {
                 *g += dot(column, margins);
+            }
+            if !curvature {
+                continue;
             }
             for column in a.chunks_exact_mut(n) {
                 for (x, root) in column.iter_mut().zip(roots.iter()) {
@@ -259,6 +306,9 @@ impl<'a> Rows<'a> {
             .saturating_add((value * libm::ldexp(1.0, VALUE_BITS)) as i128);
         for (t, g) in sums.gradient.iter_mut().zip(&s.gradient) {
             *t = t.saturating_add((g * unit) as i128);
+        }
+        if !curvature {
+            return;
         }
         let triangle = s
             .product
@@ -393,6 +443,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl Sums {
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "the shape rayon's reduce asks for"
+    )]
     fn merge(mut self, other: Self) -> Self {
         self.value = self.value.saturating_add(other.value);
         let add = |a: &mut [i128], b: &[i128]| {
@@ -440,6 +494,171 @@ impl ExactScratch {
             margins: vec![(0, 0); CHUNK],
             tails: vec![(0, 0); CHUNK],
             gradient: vec![(0, 0); p],
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::approx_constant,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    clippy::manual_midpoint,
+    clippy::needless_pass_by_value,
+    reason = "tests compare exact values and count small things"
+)]
+mod tests {
+    use super::*;
+    use dashu::integer::UBig;
+    use reticent_accounting::Rational;
+    use reticent_accounting::exp::{exp_lower, exp_upper};
+    use reticent_noise::{Noise, Seeded};
+
+    /// A table of `d` columns in ±1 and an outcome, in blocks of the given lengths.
+    fn held(lengths: &[usize], d: usize, seed: u64) -> Held {
+        let mut noise = Seeded::new(seed);
+        let mut uniform = || (noise.bits() >> 11) as f64 / 9_007_199_254_740_992.0;
+        let total: usize = lengths.iter().sum();
+        let rows: Vec<Vec<f64>> = (0..total)
+            .map(|_| {
+                let mut row: Vec<f64> = (0..d).map(|_| 2.0 * uniform() - 1.0).collect();
+                row.push(f64::from(u8::from(uniform() < 0.4)));
+                row
+            })
+            .collect();
+        let mut rest = rows.as_slice();
+        let blocks = lengths
+            .iter()
+            .map(|n| {
+                let (head, tail) = rest.split_at(*n);
+                rest = tail;
+                (0..=d)
+                    .map(|c| head.iter().map(|r| r[c]).collect())
+                    .collect()
+            })
+            .collect();
+        Held {
+            rows: total,
+            blocks,
+        }
+    }
+
+    #[test]
+    fn rows_never_exceed_the_radius() {
+        for d in [1usize, 3, 17, 600] {
+            let held = held(&[40], d, d as u64);
+            for radius in [1e-30_f64, 0.3, 0.9, 1.0, 40.0] {
+                let g = 0.25 * radius;
+                let norm = (radius * radius + g * g).sqrt();
+                let (_, exponent) = libm::frexp(norm);
+                let rows = Rows::new(&held, 0..d, d, Some(g), radius, exponent);
+                let (part, n) = (0..40, 40);
+                let mut a = vec![0i64; n * (d + 1)];
+                let scale = libm::ldexp(1.0, ROW_BITS);
+                rows.load(0, &part, &mut a, |x| (x * scale) as i64);
+                let unit = Rational::from(UBig::ONE << 52);
+                let bound = crate::numeric::exact(radius * libm::ldexp(1.0, -exponent)).unwrap();
+                for i in 0..n {
+                    let square: IBig = (1..=d)
+                        .map(|j| IBig::from(a[j * n + i]))
+                        .map(|k| &k * &k)
+                        .sum();
+                    assert!(
+                        Rational::from(square) / (&unit * &unit) <= &bound * &bound,
+                        "{d} {radius} {i}"
+                    );
+                    let g_hat = Rational::from(a[i]) / &unit;
+                    assert!(g_hat <= &bound / Rational::from(4u8));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn exact_gradient_against_rationals() {
+        let held = held(&[5, 7], 3, 2);
+        let rows = Rows::new(&held, 0..3, 3, Some(0.25), 0.9, 0);
+        let one = 1i128 << WEIGHT_BITS;
+        for w in [
+            [0, 0, 0, 0],
+            [one, -2 * one + 12_345, one / 3, 7],
+            [40 * one + 99, -(60 * one) + 3, 100 * one, -one / 1_000_003],
+        ] {
+            let got = rows.exact_gradient(&w);
+            let weights: Vec<Rational> = w
+                .iter()
+                .map(|w| Rational::from(*w) / Rational::from(one))
+                .collect();
+            let mut want = vec![Rational::ZERO; 4];
+            for (b, block) in held.blocks.iter().enumerate() {
+                let n = block[0].len();
+                let mut a = vec![0i64; n * 4];
+                rows.load(b, &(0..n), &mut a, |x| {
+                    (x * libm::ldexp(1.0, ROW_BITS)) as i64
+                });
+                for i in 0..n {
+                    let x: Vec<Rational> = (0..4)
+                        .map(|j| Rational::from(a[j * n + i]) / Rational::from(1i64 << 52))
+                        .collect();
+                    let m: Rational = x
+                        .iter()
+                        .zip(&weights)
+                        .map(|(x, w)| x * w)
+                        .fold(Rational::ZERO, |s, t| s + t);
+                    let y = if block[3][i] > 0.5 {
+                        Rational::ONE
+                    } else {
+                        -Rational::ONE
+                    };
+                    let t = &m * &y;
+                    let e = (exp_lower(&t) + exp_upper(&t).unwrap()) / Rational::from(2u8);
+                    let slope = -y / (Rational::ONE + e);
+                    want.iter_mut().zip(&x).for_each(|(s, x)| *s += &slope * x);
+                }
+            }
+            let allowed = Rational::from(held.rows)
+                / Rational::from(UBig::ONE << (ROW_ERROR_BITS as usize - 1));
+            for (got, want) in got.iter().zip(&want) {
+                let off = Rational::from(got.clone())
+                    / Rational::from(UBig::ONE << GRADIENT_BITS as usize)
+                    - want;
+                assert!(off < allowed && off > -allowed.clone(), "{w:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_blocks() {
+        let one = held(&[9000], 6, 4);
+        let parts = held(&[4096, 4096, 808], 6, 4);
+        let mut turned = held(&[4096, 4096, 808], 6, 4);
+        turned.blocks.reverse();
+        let odd = held(&[1, 300, 8699], 6, 4);
+        let rows = |h| Rows::new(h, 0..6, 6, None, 1.0, 0);
+        let w: Vec<f64> = (0..6).map(|i| f64::from(i) - 2.2).collect();
+        let exact: Vec<i128> = w
+            .iter()
+            .map(|w| (w * libm::ldexp(1.0, 78)) as i128)
+            .collect();
+        let (a, b, c) = (rows(&one), rows(&parts), rows(&turned));
+        assert_eq!(a.exact_gradient(&exact), rows(&odd).exact_gradient(&exact));
+        let fast = [
+            a.fast(&w, Extent::All, true),
+            b.fast(&w, Extent::All, true),
+            c.fast(&w, Extent::All, true),
+        ];
+        for f in &fast[1..] {
+            assert_eq!(
+                (f.value.to_bits(), &f.gradient),
+                (fast[0].value.to_bits(), &fast[0].gradient)
+            );
+            assert_eq!(f.hessian, fast[0].hessian);
+        }
+        // the two passes agree
+        for (g, exact) in fast[0].gradient.iter().zip(a.exact_gradient(&exact)) {
+            let exact = libm::ldexp(exact.to_f64().value(), -136);
+            assert!((g - exact).abs() < 1e-10, "{g} {exact}");
         }
     }
 }

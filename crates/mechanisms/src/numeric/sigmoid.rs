@@ -13,6 +13,8 @@ pub(crate) const Q: u32 = 96;
 const ONE: u128 = 1 << Q;
 /// ln 2 with 110 fractional bits, rounded down.
 const LN2_110: u128 = 0x2c5c_85fd_f473_de6a_f278_ece6_00fc;
+/// ⌊2^31 / ln 2⌋.
+const INVERSE: u128 = 3_098_164_009;
 /// Arguments beyond this (e^−128 < 2^−184) have e^−t = 0 to the precision here.
 const LARGE: u128 = 128 << Q;
 
@@ -54,8 +56,7 @@ fn exp_neg(t: u128) -> u128 {
     if t >= LARGE {
         return 0;
     }
-    // ⌊t / ln 2⌋ up to one too small: top bits of t times ⌊2^31 / ln 2⌋.
-    const INVERSE: u128 = 3_098_164_009;
+    // ⌊t / ln 2⌋ up to one too small.
     let k = (((t >> 64) * INVERSE) >> 63) as u32;
     let mut k = k;
     let mut r = t.saturating_sub((u128::from(k) * LN2_110) >> 14);
@@ -99,6 +100,15 @@ fn libm_inverse(d: u128) -> u128 {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::approx_constant,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    clippy::manual_midpoint,
+    clippy::needless_pass_by_value,
+    reason = "tests compare exact values and count small things"
+)]
 mod tests {
     use super::*;
     use dashu::integer::{IBig, UBig};

@@ -19,6 +19,43 @@ use crate::numeric::rows::{Rows, WEIGHT_BITS};
 use crate::numeric::{MAX_DIMENSION, exact};
 
 /// Logistic regression by objective perturbation, sum form.
+///
+/// # Claim
+/// ε-DP for the context's relation and unit. Calibrated for add/remove, replace-one costs at most 2ε (two
+/// changes); calibrated for replace-one, add/remove costs at most ε.
+/// # Assumptions
+/// One row x̃ = (g, x) per record, a function of that record alone, ‖x̃‖ ≤ R = √(radius² + g²): the intercept coordinate
+/// is inside the norm and penalised (without that H is singular along it and the ratio below is unbounded).
+/// Λ, R, ε are public. At most 2^40 rows. ‖b‖ at most 2^10 times its mean (false with probability below e^(−1000), beyond
+/// which the fixed-width words of the solver end).
+/// # Sensitivity
+/// The gradient of one record's loss is −y·σ(−y w·x̃)·x̃, of norm at most R: for a fixed w, b_D(w) = −∇(Σ loss + (Λ/2)‖w‖²)
+/// moves by at most R under add/remove and 2R under replace-one. Its Hessian is a·x̃x̃ᵀ, 0 ≤ a ≤ ¼.
+/// # Noise
+/// w* = argmin Σ log(1 + e^(−y w·x̃)) + (Λ/2)‖w‖² + b·w with b of density ∝ e^(−‖b‖/τ), τ = R/ε′ (add/remove) or 2R/ε′
+/// (replace-one), ε′ = ε_o − ln(1 + R²/(4Λ)), ε_o = ε − ε_s, ε_s = ε/100. Released is w̃ + η, η of density
+/// ∝ e^(−‖η‖·Λε_s/(2γ)), γ = 10⁻⁹R.
+/// # Composition
+/// b ↦ w* is a C¹ bijection with inverse b_D, so w* has density ∝ e^(−‖b_D(w)‖/τ)·det H_D(w), with one and the same
+/// normaliser for every D. The first factor changes by at most e^(ε′). Add/remove: H_D′ = H_D + a·x̃x̃ᵀ and
+/// H_D ≥ ΛI, so the determinants' ratio lies in [1, 1 + R²/(4Λ)]. Replace-one: with H₀ ≥ ΛI of the common records
+/// both determinants lie in det H₀·[1, 1 + R²/(4Λ)], so one factor again bounds the ratio both ways (a *single*
+/// logarithm). Hence w* costs ε_o. Solver: w̃ is a function of D and b with ‖∇J(w̃)‖ ≤ γ, so ‖w̃ − w*‖ ≤ γ/Λ by strong
+/// convexity; for the same w* the points w̃ of two tables differ by at most 2γ/Λ, and η makes their laws
+/// e^(ε_s)-close. Post-processing a w* of either law by such kernels costs ε_o + ε_s = ε.
+/// A unit of k rows: k single changes at ε/k each. With τ = 2R/ε′ an add/remove change costs ε′/2 + ln(1 + R²/(4Λ)) + ε_s.
+/// # Arithmetic
+/// Rows are scaled by a power of two, exactly; shortening is rounded so that ‖x̃‖ ≤ R holds
+/// (`numeric::rows::Rows`). b is drawn on a lattice of step 2^−84 of the scaled problem; the distance to the ideal b is
+/// part of the certified gradient. The certificate is integer arithmetic (`numeric::newton::Problem::minimise`,
+/// with the proof that the search ends); w̃ is on the lattice 2^−78 and w̃ + η is the rounding of the ideal sum to it. R and the logarithm
+/// are rounded up, so τ is at least the ideal. Nothing but w̃ + η leaves: no loss, count, iteration or status.
+/// # Checked by
+/// `it::objective::{noise_off_meets_exact_coefficients, density_ratio_one_coefficient, density_ratio_with_intercept,
+/// determinant_ratio_is_bounded, empty_table_gives_scaled_noise, every_table_gives_finite_coefficients,
+/// impossible_budgets_are_refused_before_the_data, row_clip_is_enforced, single_class_is_noisy}`, `numeric::newton::tests`, `numeric::rows::tests`
+/// # References
+/// `decisions.md` §2.6, §5.4, §6.1, §6.2; `privacy.md` §13; Chaudhuri, Monteleoni, Sarwate 2011; Iyengar et al. 2019.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     /// Name of the step in receipts.
@@ -173,7 +210,10 @@ impl Calibration {
         if longest > power(42) || penalty > power(38) {
             return Some("epsilon is too small for this step; ask for more".to_owned());
         }
-        if reach > power(40) || p * self.scaled(&self.solver_scale, -1) > power(37) {
+        if penalty < power(-34)
+            || reach > power(40)
+            || p * self.scaled(&self.solver_scale, -1) > power(37)
+        {
             return Some(format!(
                 "the penalty {} is too small for rows of length {:.3e}; raise it",
                 rational_to_f64(&self.scaled(&penalty, -2)),

@@ -304,3 +304,198 @@ impl Desk<'_> {
         })
     }
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::approx_constant,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    clippy::manual_midpoint,
+    clippy::needless_pass_by_value,
+    reason = "tests compare exact values and count small things"
+)]
+mod tests {
+    use super::*;
+    use crate::fold::Shorten;
+    use reticent_accounting::{parse_decimal, rational_to_f64};
+
+    fn fold(d: usize, response: bool, g: f64, q: f64, bits: u32) -> Fold {
+        Fold::Moments {
+            terms: 0..d,
+            response: response.then_some(d),
+            shorten: Shorten {
+                intercept: g,
+                squared_norm: q,
+            },
+            bits,
+        }
+    }
+
+    fn vertices(d: usize) -> Vec<Vec<f64>> {
+        (0..1u32 << d)
+            .map(|mask| {
+                std::iter::once(0.5)
+                    .chain((0..d).map(|i| if mask >> i & 1 == 1 { 0.5 } else { -0.5 }))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// ‖a aᵀ − b bᵀ‖_F, or of a aᵀ alone.
+    fn distance(a: &[f64], b: Option<&[f64]>) -> f64 {
+        let mut sum = 0.0;
+        for i in 0..a.len() {
+            for j in 0..a.len() {
+                let other = b.map_or(0.0, |b| b[i] * b[j]);
+                sum += (a[i] * a[j] - other).powi(2);
+            }
+        }
+        sum.sqrt()
+    }
+
+    #[test]
+    fn frobenius_bounds_hold_at_vertices() {
+        let published = [0.7071, 1.0, 1.4142, 1.7321, 2.1213, 2.4495];
+        for d in 1..=6usize {
+            let shape = Shape::of(&fold(d, false, 0.5, f64::INFINITY, 24)).unwrap();
+            let all = vertices(d);
+            let single = all.iter().map(|a| distance(a, None)).fold(0.0, f64::max);
+            let pair = all
+                .iter()
+                .flat_map(|a| all.iter().map(move |b| distance(a, Some(b))))
+                .fold(0.0, f64::max);
+            let bound = |r| rational_to_f64(&shape.frobenius(r));
+            // add/remove: exactly (d + 1)/4; replace-one: within 2^½·(d + 1)/4
+            assert!((single - (d as f64 + 1.0) / 4.0).abs() < 1e-12);
+            assert!((bound(Relation::AddRemove) - single).abs() < 1e-12);
+            assert!((pair - published[d - 1]).abs() < 1e-4, "{d} {pair}");
+            assert!(
+                bound(Relation::ReplaceOne) >= pair && bound(Relation::ReplaceOne) < 1.1 * pair
+            );
+        }
+        // q < g²: the sharper published bound is for rows projected in x alone; ours covers both.
+        let shape = Shape::of(&fold(1, false, 0.5, 0.45, 24)).unwrap();
+        let bound = rational_to_f64(&shape.frobenius(Relation::ReplaceOne));
+        assert!((bound - 0.636_396_1).abs() < 1e-6 && bound > 0.632_455_5);
+    }
+
+    #[test]
+    fn triangle_bound_holds_at_vertices() {
+        for d in 1..=6usize {
+            let shape = Shape::of(&fold(d, false, 0.5, f64::INFINITY, 24)).unwrap();
+            let largest = vertices(d)
+                .iter()
+                .map(|z| {
+                    (0..z.len())
+                        .flat_map(|i| (i..z.len()).map(move |j| (i, j)))
+                        .map(|(i, j)| (z[i] * z[j]).abs())
+                        .sum::<f64>()
+                })
+                .fold(0.0, f64::max);
+            let bound = rational_to_f64(&shape.triangle(Relation::AddRemove));
+            assert!((bound - largest).abs() < 1e-12, "{d}");
+            assert!(
+                (rational_to_f64(&shape.triangle(Relation::ReplaceOne)) - 2.0 * bound).abs()
+                    < 1e-12
+            );
+            if d == 5 {
+                assert!((bound - 5.25).abs() < 1e-12);
+            }
+        }
+        // Shortened rows: (min(p·Q, S²) + Q)/2 with p = 6, Q = ½.
+        let shape = Shape::of(&fold(5, false, 0.5, 0.5, 24)).unwrap();
+        assert!((rational_to_f64(&shape.triangle(Relation::AddRemove)) - 1.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn scales_follow_the_formulas() {
+        let decimal = |s: &str| parse_decimal(s).unwrap();
+        let step = |payment| SecondMoments {
+            name: "m".to_owned(),
+            payment,
+        };
+        for (relation, rows, factor) in [
+            (Relation::AddRemove, 1u32, 1.0),
+            (Relation::ReplaceOne, 1, std::f64::consts::SQRT_2),
+            (Relation::AddRemove, 3, 3.0),
+        ] {
+            let mut context = Context::records(relation);
+            context.rows_per_unit = rows;
+            let fold = fold(3, true, 0.25, 0.75, 20);
+            let unit = libm::ldexp(1.0, 40);
+            let check = |payment, s: f64, off: f64| {
+                let (a, b) = step(payment).lattices(&fold, &context).unwrap();
+                for (lattice, want) in [(a, s), (b, off)] {
+                    let got = lattice.scale().to_f64() / unit;
+                    // rounded up, by little
+                    assert!(
+                        got >= want * (1.0 - 1e-12) && got <= want * (1.0 + 1e-6),
+                        "{got} {want}"
+                    );
+                }
+            };
+            let s = 4.224_679 * 0.75 * factor;
+            let (epsilon, delta) = (decimal("1"), decimal("1e-6"));
+            let (a, b) = step(Payment::Approximate {
+                epsilon: epsilon.clone(),
+                delta,
+            })
+            .lattices(&fold, &context)
+            .unwrap();
+            assert!(matches!(a, Lattice::RoundedGaussian(_)));
+            assert!((a.scale().to_f64() / unit / s - 1.0).abs() < 1e-6);
+            assert!((b.scale().to_f64() / unit * std::f64::consts::SQRT_2 / s - 1.0).abs() < 1e-6);
+            let s = 0.75 * factor / 0.5;
+            check(
+                Payment::Concentrated {
+                    rho: decimal("0.125"),
+                },
+                s,
+                s * std::f64::consts::FRAC_1_SQRT_2,
+            );
+            // S = ¼ + 4/2, S² > p·Q = 3.75
+            let l1 = (3.75 + 0.75) / 2.0
+                * if factor == std::f64::consts::SQRT_2 {
+                    2.0
+                } else {
+                    factor
+                };
+            check(Payment::Pure { epsilon }, l1, l1);
+        }
+        for (bad, word) in [
+            (fold(3, true, 0.6, 1.0, 24), "0..=0.5"),
+            (fold(3, true, f64::NAN, 1.0, 24), "0..=0.5"),
+            (fold(3, true, 0.5, 1.0, 25), "24"),
+            (fold(3, true, 0.5, 0.0, 24), "positive"),
+            (fold(3, true, 0.5, f64::NAN, 24), "positive"),
+            (fold(5000, true, 0.5, 1.0, 24), "4096"),
+            (
+                Fold::Grid {
+                    axes: vec![],
+                    sum: None,
+                },
+                "moments fold",
+            ),
+        ] {
+            let pure = step(Payment::Pure {
+                epsilon: decimal("1"),
+            });
+            let text = pure
+                .lattices(&bad, &Context::records(Relation::AddRemove))
+                .unwrap_err()
+                .to_string();
+            assert!(text.contains(word), "{text}");
+        }
+        let none = step(Payment::Pure {
+            epsilon: Rational::ZERO,
+        });
+        assert!(
+            none.lattices(
+                &fold(1, false, 0.5, 1.0, 24),
+                &Context::records(Relation::AddRemove)
+            )
+            .is_err()
+        );
+    }
+}

@@ -154,6 +154,21 @@ fn public_edges(thresholds: &[f64]) -> Result<Vec<f64>, StatisticsError> {
     Ok(edges)
 }
 
+/// # Claim
+/// ε-DP for the context's relation and unit: only [`Medians`] and [`Counts`] are bought.
+/// # Assumptions
+/// Those of the two primitives; the score is a public function of the row (a released model).
+/// # Composition
+/// Sequential: thresholds ε₁, counts ε₂, ε₁ + ε₂ = ε exactly (`accounting::split`). With public thresholds
+/// all of ε goes to the counts. Positives and negatives of all bins are disjoint cells of one purchase.
+/// # Arithmetic
+/// Cells are chosen and counted on one grid of 4096 cells of the mixed scale × label; a bin is a range of
+/// cells. Rates, areas and the band are post-processing in f64; an empty class gets equal steps, flagged.
+/// # Checked by
+/// `golden::roc_is_the_step_function`, `contract::inner_events_sum_to_epsilon`,
+/// `contract::every_kind_answers_on_every_table`, `seeded::roc_is_accurate_and_covered`
+/// # References
+/// `decisions.md` §2.3, §5.1, §6.5; `beyond.md` §1, §2
 struct Roc {
     cut: Cut,
     medians: Option<Medians>,

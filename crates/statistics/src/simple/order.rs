@@ -143,6 +143,14 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a.max(1) } else { gcd(b, a % b) }
 }
 
+/// # Claim
+/// ε-DP: one [`Quantile`] per level.
+/// # Composition
+/// Sequential, ε divided evenly, exact. Sorting the answers is post-processing.
+/// # Checked by
+/// `golden::simple_kinds_are_exact`, `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`
+/// # References
+/// `decisions.md` §2.2
 struct Quantiles {
     name: String,
     levels: Vec<f64>,
@@ -221,6 +229,12 @@ impl Mechanism for Quantiles {
     }
 }
 
+/// # Claim
+/// ε-DP: two range calls of ε/2; both see every record.
+/// # Checked by
+/// `golden::simple_kinds_are_exact`, `contract::inner_events_sum_to_epsilon`
+/// # References
+/// `decisions.md` §2.4
 struct Bounds {
     name: String,
     coverage: f64,

@@ -162,6 +162,12 @@ fn cut(spec: &AxisSpec) -> Result<(Cut, Value), StatisticsError> {
     }
 }
 
+/// # Claim
+/// ε-DP: one [`Counts`] purchase over disjoint cells.
+/// # Arithmetic
+/// Counts stay signed: clipping them at 0 would bias every sum over cells.
+/// # Checked by
+/// `golden::simple_kinds_are_exact`, `contract::a_thousand_empty_cells_are_unbiased`
 struct Table {
     axes: Vec<Axis>,
     labels: Vec<(String, Value)>,

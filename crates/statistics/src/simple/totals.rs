@@ -104,6 +104,10 @@ fn total(fixed: FixedPoint) -> Vec<Fold> {
     }]
 }
 
+/// # Claim
+/// ε-DP: one [`Counts`] purchase.
+/// # Checked by
+/// `golden::simple_kinds_are_exact`, `contract::inner_events_sum_to_epsilon`
 struct Count {
     step: Counts,
 }
@@ -133,6 +137,10 @@ impl Mechanism for Count {
     }
 }
 
+/// # Claim
+/// ε-DP: one [`Sums`] purchase on the expression's own public bounds.
+/// # Checked by
+/// `golden::simple_kinds_are_exact`, `contract::inner_events_sum_to_epsilon`
 struct Sum {
     step: Sums,
     fixed: FixedPoint,
@@ -165,6 +173,14 @@ impl Mechanism for Sum {
     }
 }
 
+/// # Claim
+/// ε-DP: centred [`Sums`] and, where the number of rows is private, [`Counts`].
+/// # Composition
+/// Sequential: both are paid (¾ε + ¼ε, exact); a mean is two releases.
+/// # Arithmetic
+/// mean = c + S/max(n, 1), clamped to the public bounds; the half-width takes both noises at .975.
+/// # Checked by
+/// `golden::simple_kinds_are_exact`, `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`
 struct Mean {
     sum: Sums,
     count: Option<Counts>,

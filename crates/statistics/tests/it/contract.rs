@@ -276,6 +276,39 @@ fn linear_totals_in_every_currency() {
     }
 }
 
+/// Extreme budgets in the currencies with Gaussian noise: an answer, or a refusal before anything is bought.
+#[test]
+fn extreme_gaussian_budgets_are_total() {
+    let table = ordinary(40);
+    for relation in [Relation::AddRemove, Relation::ReplaceOne] {
+        for amount in ["0.000000001", "1000000000"] {
+            for currency in [Currency::Approximate, Currency::Concentrated] {
+                let payment = match currency {
+                    Currency::Concentrated => Payment::Concentrated {
+                        rho: rational(amount),
+                    },
+                    _ => Payment::Approximate {
+                        epsilon: rational(amount),
+                        delta: rational("0.000001"),
+                    },
+                };
+                let context = Context {
+                    relation,
+                    currency,
+                    size: Size::Private,
+                    rows_per_unit: 1,
+                };
+                let config = linear::Config::new(payment);
+                let facts = table.facts(&context, None);
+                let prepared = linear::prepare(&facts, &design(3, true, 6), &config).unwrap();
+                let (answer, trace) = table.run(&context, &prepared, &mut Seeded::new(2));
+                assert!(trace.unused.is_empty());
+                no_nan(&answer.value, "linear");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_kind_answers_on_every_table() {
     let tables = [
@@ -500,4 +533,80 @@ fn predictions_need_no_data() {
     let facts = table.facts(&context, Some(16_000.0));
     let p = planning::roc(&facts, &rational("1"));
     assert!(p.enough && p.error_95.is_some_and(|e| e < 0.01), "{p:?}");
+}
+
+/// A number and a factor of three levels: the longest row has norm² 1 + 1, not 1 + 2, and every coefficient
+/// comes back on the user's scale.
+#[test]
+fn factors_count_once_in_the_row_norm() {
+    use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
+    use reticent_mechanisms::source::Memory;
+    let schema = std::sync::Arc::new(Schema {
+        columns: vec![
+            Column {
+                name: "age".to_owned(),
+                kind: Kind::Integer {
+                    lower: 17,
+                    upper: 90,
+                },
+                missing: Missing::Drop,
+            },
+            Column {
+                name: "job".to_owned(),
+                kind: Kind::Levels {
+                    levels: ["a", "b", "c"].map(str::to_owned).to_vec(),
+                    other: None,
+                },
+                missing: Missing::Drop,
+            },
+        ],
+    });
+    let rows = 90;
+    let ages: Vec<i64> = (0..rows).map(|i| 20 + i % 60).collect();
+    let codes: Vec<u32> = (0..90u32).map(|i| i % 3).collect();
+    let batch = Batch::new(90, vec![Cells::Integer(ages), Cells::Code(codes)]);
+    let table = Table {
+        source: Memory::new(schema.clone(), vec![batch]),
+        schema,
+        rows: 90,
+    };
+    let context = Context::records(Relation::AddRemove);
+    let facts = table.facts(&context, None);
+    let level = |level| Expr::Level { column: 1, level };
+    let spec = DesignSpec {
+        intercept: true,
+        terms: vec![
+            ("age".to_owned(), Expr::Column(0)),
+            ("jobb".to_owned(), level(1)),
+            ("jobc".to_owned(), level(2)),
+        ],
+        outcome: level(1),
+        metadata: serde_json::json!({"formula": "job == b ~ age + job", "positive": "b"}),
+    };
+    let config = logistic::Config::new(rational("100"));
+    let prepared = logistic::prepare(&facts, &spec, &config).unwrap();
+    let value = table.run(&context, &prepared, &mut Silent).0.value;
+    let norm = value["data_norm"].as_f64().unwrap();
+    // c² = 2 and g = c/4.
+    assert!(
+        (norm * norm - 2.0 * (1.0 + 1.0 / 16.0)).abs() < 1e-9,
+        "{value}"
+    );
+    assert_eq!(value["positive"], "b");
+    let names: Vec<&str> = value["terms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["(Intercept)", "age", "jobb", "jobc"]);
+    let estimate = |i: usize| value["terms"][i]["estimate"].as_f64().unwrap();
+    assert!(estimate(2) > 1.0 && estimate(1).abs() < 0.2, "{value}");
+    // Whole-valued sums are exact integers: Σ (20 + i mod 60) over 90 rows.
+    let sum = simple::sum(&facts, Expr::Column(0), &rational("1")).unwrap();
+    let sum = table.run(&context, &sum, &mut Silent).0.value;
+    assert_eq!(
+        sum["sum"].as_f64().map(f64::to_bits),
+        Some(4005f64.to_bits())
+    );
 }

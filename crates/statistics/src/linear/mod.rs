@@ -4,6 +4,8 @@
 //! triangle of Σ zzᵀ, z = f·(g, x, y), gives coefficients, residual deviation, R² and intervals. Everything
 //! is mapped back to the user's scale by an affine change of coordinates.
 
+mod fit;
+
 use nalgebra::{DMatrix, DVector};
 use reticent_accounting::zcdp::epsilon_of_pure;
 use reticent_accounting::{
@@ -19,6 +21,7 @@ use crate::common::{Facts, Prepared, StatisticsError, number, size, sum_of, with
 use crate::design::{Affine, DesignSpec};
 use crate::simple::flags;
 use crate::student;
+use fit::{Fit, fit, floored_inverse, rows_of, solve_lifted, triangle};
 
 /// Cells of the grid on which the row clip is chosen.
 const CLIP_CELLS: u32 = 1000;
@@ -98,25 +101,38 @@ pub fn prepare(
     }
     facts.bounds(&terms)?;
     let (for_clip, payment) = divide(&config.payment, clip, facts.context)?;
+    let mechanism = Linear {
+        names: design.terms.iter().map(|(n, _)| n.clone()).collect(),
+        has_intercept: design.intercept,
+        scaling,
+        largest: size(varying) / 4.0,
+        clip: for_clip.map(|epsilon| Quantile {
+            name: "row clip: .97 quantile of the squared row norms".to_owned(),
+            epsilon,
+            level: (97, 100),
+        }),
+        moments: SecondMoments {
+            name: "second moments".to_owned(),
+            payment,
+        },
+        bits: config.grid_bits,
+        metadata: design.metadata.clone(),
+    };
+    // Sensitivities grow with the clip: if the ends can be calibrated, so can what lies between.
+    for (q, never) in [(0.0, !clip), (mechanism.largest, !clip)] {
+        let (fold, _) = mechanism.fold(q, never);
+        mechanism
+            .moments
+            .lattices(&fold, facts.context)
+            .map_err(|reason| StatisticsError::Parameter {
+                name: "budget",
+                value: format!("{:?}", config.payment),
+                fix: format!("it cannot be calibrated ({reason})"),
+            })?;
+    }
     Ok(Prepared {
         terms,
-        mechanism: Box::new(Linear {
-            names: design.terms.iter().map(|(n, _)| n.clone()).collect(),
-            has_intercept: design.intercept,
-            scaling,
-            largest: size(varying) / 4.0,
-            clip: for_clip.map(|epsilon| Quantile {
-                name: "row clip: .97 quantile of the squared row norms".to_owned(),
-                epsilon,
-                level: (97, 100),
-            }),
-            moments: SecondMoments {
-                name: "second moments".to_owned(),
-                payment,
-            },
-            bits: config.grid_bits,
-            metadata: design.metadata.clone(),
-        }),
+        mechanism: Box::new(mechanism),
     })
 }
 
@@ -194,6 +210,22 @@ fn divide(
     })
 }
 
+/// # Claim
+/// The declared budget for the context's relation and unit, in its own currency: one optional [`Quantile`]
+/// and one [`SecondMoments`] are bought.
+/// # Assumptions
+/// Those of the primitives.
+/// # Composition
+/// Sequential. (ε, δ) and pure ε: a tenth of ε for the clip, the rest (and all of δ) for the moments. ρ: the
+/// clip takes what its bounded-range price ε²/8 comes to, about ρ/20; the moments get exactly the rest.
+/// # Arithmetic
+/// Floor of the X block's eigenvalues ½·s·√(2p); b = G⁻¹v; covariance G⁻¹(σ_r²·G + Cov e)G⁻¹ (see `fit.rs`);
+/// prediction coefficients with ridge 2·p·σ_off²/max(W_yy, σ_yy). Intervals by Student's t.
+/// # Checked by
+/// `golden::{linear_meets_least_squares, linear_without_intercept_is_exact}`,
+/// `contract::{linear_totals_in_every_currency, every_kind_answers_on_every_table}`, `seeded::linear_intervals_cover`
+/// # References
+/// `decisions.md` §2.7, §5.5; `beyond.md` §7; `privacy.md` §14
 struct Linear {
     names: Vec<String>,
     has_intercept: bool,
@@ -279,31 +311,6 @@ impl Mechanism for Linear {
         let noisy = desk.second_moments(id, &self.moments)?;
         Ok(self.finish(&noisy, g))
     }
-}
-
-/// A fit in the coordinates of z.
-struct Fit {
-    /// Coefficients of y on (z₀, x).
-    b: DVector<f64>,
-    sampling: DMatrix<f64>,
-    noise: DMatrix<f64>,
-    residual_variance: f64,
-    floored: bool,
-    singular: bool,
-}
-
-/// (A symmetric)⁻¹ with eigenvalues floored; also whether the floor was used.
-fn floored_inverse(a: &DMatrix<f64>, floor: f64, ridge: f64) -> (DMatrix<f64>, DMatrix<f64>, bool) {
-    let eigen = a.clone().symmetric_eigen();
-    let top = eigen.eigenvalues.iter().copied().fold(0.0, f64::max);
-    let floor = floor.max(1e-13 * top).max(1e-300);
-    let used = eigen.eigenvalues.iter().any(|l| *l < floor);
-    let kept = eigen.eigenvalues.map(|l| l.max(floor));
-    let v = &eigen.eigenvectors;
-    let rebuild = |values: DVector<f64>| v * DMatrix::from_diagonal(&values) * v.transpose();
-    let inverse = rebuild(kept.map(|l| 1.0 / (l + ridge)));
-    let repaired = if used { rebuild(kept) } else { a.clone() };
-    (inverse, repaired, used)
 }
 
 impl Linear {
@@ -488,141 +495,6 @@ impl Linear {
             (diagonal(&fit.sampling), diagonal(&fit.noise)),
         )
     }
-}
-
-/// The table of coefficients, and whether every number in it is finite.
-fn rows_of(
-    names: &[String],
-    estimate: &[f64],
-    (sampling, noise): (&[f64], &[f64]),
-    t: f64,
-) -> (Vec<Value>, bool) {
-    let mut finite = true;
-    let terms = names
-        .iter()
-        .enumerate()
-        .map(|(i, name)| {
-            let at = |v: &[f64]| v.get(i).copied().unwrap_or(0.0);
-            let b = at(estimate);
-            let (vs, vn) = (at(sampling).max(0.0), at(noise).max(0.0));
-            let se = (vs + vn).sqrt();
-            finite &= b.is_finite() && se.is_finite();
-            json!({
-                "name": name,
-                "estimate": number(b),
-                "std_error": number(se),
-                "sampling_error": number(vs.sqrt()),
-                "noise_error": number(vn.sqrt()),
-                "conf_low": number(b - t * se),
-                "conf_high": number(b + t * se),
-            })
-        })
-        .collect();
-    (terms, finite)
-}
-
-/// The full symmetric matrix of a released triangle.
-fn triangle(noisy: &NoisyMoments, dimension: usize) -> DMatrix<f64> {
-    let mut full = DMatrix::zeros(dimension, dimension);
-    let mut entries = noisy.entries.iter();
-    for i in 0..dimension {
-        for j in i..dimension {
-            let e = entries
-                .next()
-                .copied()
-                .filter(|e| e.is_finite())
-                .unwrap_or(0.0);
-            full[(i, j)] = e;
-            full[(j, i)] = e;
-        }
-    }
-    full
-}
-
-/// Coefficients and their covariance.
-///
-/// The estimating equation is X(y − Xᵀb) with moments M + E; its noise e = E_{Xy} − E_{XX}·b has
-/// Var e_i = o²(1 + ‖b‖²) + (s² − o²)·b_i² and Cov(e_i, e_k) = o²·b_i·b_k, with s and o the deviations of a
-/// diagonal and an off-diagonal entry. (s² = 2o² gives (s²/2)((1+‖b‖²)I + bbᵀ).) Sampling adds σ_r²·G.
-#[allow(clippy::too_many_arguments, reason = "the moments and their noise")]
-fn fit(
-    gram: &DMatrix<f64>,
-    cross: &DVector<f64>,
-    yy: f64,
-    (s, o): (f64, f64),
-    df: f64,
-    floor: f64,
-    lift: Option<&DMatrix<f64>>,
-    y_shift: f64,
-) -> Fit {
-    let p = gram.nrows();
-    let (inverse, repaired, singular) = floored_inverse(gram, floor, 0.0);
-    // z-coordinates of the residual y − (·)ᵀz, and the map from the noisy equation to coefficients.
-    let (b, coefficients_of_z, sandwich) = if let Some(lift) = lift {
-        let (h, weights) = lifted_inverse(&repaired, lift, 0.0);
-        let shifted = cross + gram.column(0) * y_shift;
-        let b = &weights * &h * &weights * lift * &shifted;
-        let mut z = lift.transpose() * &b;
-        z[0] -= y_shift;
-        let sandwich = &weights * &h * &weights * lift;
-        (b, z, sandwich)
-    } else {
-        let b = &inverse * cross;
-        (b.clone(), b, inverse)
-    };
-    let z = &coefficients_of_z;
-    let spread = 1.0 + z.norm_squared();
-    let residual = yy - 2.0 * z.dot(cross) + (z.transpose() * gram * z)[(0, 0)];
-    // The noise in a quadratic form along (z, −1) has deviation s·(1+‖z‖²) at most.
-    let least = s * spread;
-    let floored = residual < least;
-    let residual_variance = residual.max(least).max(0.0) / df;
-    let mut noise = z * z.transpose() * (o * o);
-    for i in 0..p {
-        noise[(i, i)] += o * o * spread + (s * s - 2.0 * o * o) * z[i] * z[i];
-    }
-    Fit {
-        sampling: &sandwich * &repaired * sandwich.transpose() * residual_variance,
-        noise: &sandwich * noise * sandwich.transpose(),
-        b,
-        residual_variance,
-        floored: floored && least > 0.0,
-        singular,
-    }
-}
-
-/// (W·B·G·Bᵀ·W + λI)⁻¹ and W, which brings the rows of B to length 1.
-fn lifted_inverse(
-    gram: &DMatrix<f64>,
-    lift: &DMatrix<f64>,
-    ridge: f64,
-) -> (DMatrix<f64>, DMatrix<f64>) {
-    let lengths = DVector::from_iterator(
-        lift.nrows(),
-        lift.row_iter().map(|r| {
-            let n = r.norm();
-            if n > 0.0 { 1.0 / n } else { 0.0 }
-        }),
-    );
-    let weights = DMatrix::from_diagonal(&lengths);
-    let scaled = &weights * lift;
-    let (inverse, _, _) = floored_inverse(&(&scaled * gram * scaled.transpose()), 0.0, ridge);
-    (inverse, weights)
-}
-
-/// Shrunk coefficients of a design without intercept.
-fn solve_lifted(
-    gram: &DMatrix<f64>,
-    cross: &DVector<f64>,
-    lift: &DMatrix<f64>,
-    floor: f64,
-    ridge: f64,
-    y_shift: f64,
-) -> DVector<f64> {
-    let (_, repaired, _) = floored_inverse(gram, floor, 0.0);
-    let (h, weights) = lifted_inverse(&repaired, lift, ridge);
-    let shifted = cross + gram.column(0) * y_shift;
-    &weights * h * &weights * lift * shifted
 }
 
 /// The budget as an ε per record, smaller by √2 under replace-one: for the planning page.
