@@ -652,14 +652,12 @@ fn tests() -> BTreeSet<String> {
             for line in text.lines().map(str::trim) {
                 if line == "#[test]" {
                     is_test = true;
-                } else if is_test && !line.starts_with("#[") && !line.starts_with("//") {
-                    if let Some(rest) = line.strip_prefix("fn ") {
-                        let name = rest.split('(').next().unwrap();
-                        let mut path = vec![krate.clone()];
-                        path.extend(modules.clone());
-                        path.push(name.to_owned());
-                        names.insert(path.join("::"));
-                    }
+                } else if let Some(rest) = line.strip_prefix("fn ").filter(|_| is_test) {
+                    let name = rest.split('(').next().unwrap();
+                    let mut path = vec![krate.clone()];
+                    path.extend(modules.clone());
+                    path.push(name.to_owned());
+                    names.insert(path.join("::"));
                     is_test = false;
                 }
             }
