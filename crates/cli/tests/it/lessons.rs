@@ -1,6 +1,7 @@
 //! Lessons from the field (`docs/lessons.md`), end to end; and that every test named there exists.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ fn json(text: &str) -> Value {
 fn plan(releases: &[&str]) -> String {
     let mut text = String::from("version = 1\ndataset = \"dataset.toml\"\n");
     for (i, release) in releases.iter().enumerate() {
-        text.push_str(&format!("[[release]]\nid = \"r{i}\"\n{release}\n"));
+        writeln!(text, "[[release]]\nid = \"r{i}\"\n{release}").unwrap();
     }
     text
 }
@@ -144,7 +145,7 @@ fn the_privacy_unit_is_enforced_and_printed() {
         );
     let mut data = String::from("person,age,group,height,sick\n");
     for i in 0..1000 {
-        data.push_str(&format!("ann,{},a,170,no\n", i % 100));
+        writeln!(data, "ann,{},a,170,no", i % 100).unwrap();
     }
     data.push_str("bob,40,b,180,no\ncyd,41,c,181,yes\n");
     let folder = declared(&dataset, &data);
