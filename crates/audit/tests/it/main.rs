@@ -4,6 +4,7 @@ mod broken;
 mod canaries;
 mod composites;
 mod golden;
+mod lessons;
 mod neighbours;
 mod registry;
 mod statistical;

@@ -3,4 +3,5 @@
 mod architecture;
 mod bad_input;
 mod examples;
+mod lessons;
 mod table;

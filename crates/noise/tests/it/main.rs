@@ -12,6 +12,7 @@
 mod choices;
 mod enumeration;
 mod layers;
+mod lessons;
 mod masses;
 mod samplers;
 mod sources;
