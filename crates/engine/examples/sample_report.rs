@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             part("pay-residuals", "test"),
         ],
         total: None,
+        total_other: None,
         budget: Some(Budget {
             cap: epsilon("10"),
             before: epsilon("0.3"),

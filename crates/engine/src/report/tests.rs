@@ -167,6 +167,7 @@ fn everything_from_outside_is_escaped() {
             after: epsilon(evil),
         }),
         total: Some(epsilon(evil)),
+        total_other: Some(epsilon(evil)),
     };
     for unit in [json!(evil), json!({"column": evil, "max_rows": 3})] {
         let mut f = file(evil, evil, &unit, &all);
