@@ -119,7 +119,7 @@ pub fn printed_bin_sums(edges: &[f64], records: &[(usize, f64, f64)]) -> (f64, f
     (added, replaced)
 }
 
-/// Squared L2 distance that a row x ∈ [0,1]^d can move the upper triangle of Σ(1,x)(1,x)ᵀ: brute force over the
+/// Squared L2 distance that a row x ∈ the unit cube can move the upper triangle of Σ(1,x)(1,x)ᵀ: brute force over the
 /// vertices, add/remove and replace-one. The published bound is d.
 pub fn covariance_squared_sensitivity(d: u32) -> (f64, f64) {
     let triangle = |bits: u32| {
