@@ -1,5 +1,6 @@
 //! Opening a data set's ledger and files: registration, and the checks of every later run.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use reticent_ledger::{Identity, Ledger};
@@ -77,13 +78,13 @@ fn rejected(registration: &Registration) -> String {
         registration.total_errors
     );
     for error in &registration.errors {
-        text.push_str(&format!("  {error}\n"));
+        let _ = writeln!(text, "  {error}");
     }
     let hidden = registration
         .total_errors
         .saturating_sub(registration.errors.len() as u64);
     if hidden > 0 {
-        text.push_str(&format!("  … and {hidden} more\n"));
+        let _ = writeln!(text, "  … and {hidden} more");
     }
     text.push_str("Nothing was created. Correct the data, or change the policies in dataset.toml.");
     text

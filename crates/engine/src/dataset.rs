@@ -83,7 +83,7 @@ pub enum MissingPolicy {
     Reject,
     /// The record does not take part in releases that use the column.
     Drop,
-    /// The cell is read as the declared value (in [`Column::missing`]).
+    /// The cell is read as the declared value (in the schema).
     Impute,
 }
 

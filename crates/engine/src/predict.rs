@@ -2,6 +2,7 @@
 //! depends on which rows come together.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use reticent_mechanisms::program::{Comparison, Expr, Function};
@@ -48,48 +49,50 @@ pub fn predict(model: &str, data: &Path) -> Result<String, Failure> {
     let predictor = model.linear_predictor(&design);
     let rows = Rows::open(data, &schema, &predictor)?;
     let mut out = String::new();
-    let classes = match (&design.response, model.family) {
-        (
-            Response::Binary {
-                levels, positive, ..
-            },
-            Family::Logistic,
-        ) => {
-            let yes = levels
-                .get(*positive as usize)
-                .cloned()
-                .unwrap_or_else(|| "1".to_owned());
-            let others: Vec<&String> = levels
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| *i != *positive as usize)
-                .map(|(_, l)| l)
-                .collect();
-            let no = match others.as_slice() {
-                [one] => (*one).clone(),
-                _ => format!("not {yes}"),
-            };
-            out.push_str("probability,class\n");
-            Some((yes, no))
-        }
-        _ => {
-            out.push_str("prediction\n");
-            None
-        }
-    };
+    let classes = classes(&design.response, model.family);
+    out.push_str(if classes.is_some() {
+        "probability,class\n"
+    } else {
+        "prediction\n"
+    });
     for cells in rows.cells {
         let linear = cells.as_ref().map(|c| evaluate(&predictor, c));
         match (&classes, linear) {
             (Some((yes, no)), Some(x)) => {
                 let p = 1.0 / (1.0 + (-x).exp());
-                out.push_str(&format!("{p},{}\n", field(if p >= 0.5 { yes } else { no })));
+                let _ = writeln!(out, "{p},{}", field(if p >= 0.5 { yes } else { no }));
             }
-            (None, Some(x)) => out.push_str(&format!("{x}\n")),
+            (None, Some(x)) => {
+                let _ = writeln!(out, "{x}");
+            }
             (Some(_), None) => out.push_str(",\n"),
             (None, None) => out.push_str("\"\"\n"),
         }
     }
     Ok(out)
+}
+
+/// What the two predicted classes of a logistic model are called.
+fn classes(response: &Response, family: Family) -> Option<(String, String)> {
+    let (
+        Response::Binary {
+            levels, positive, ..
+        },
+        Family::Logistic,
+    ) = (response, family)
+    else {
+        return None;
+    };
+    let positive = *positive as usize;
+    let yes = levels
+        .get(positive)
+        .cloned()
+        .unwrap_or_else(|| "1".to_owned());
+    let no = match levels.as_slice() {
+        [first, second] => if positive == 0 { second } else { first }.clone(),
+        _ => format!("not {yes}"),
+    };
+    Some((yes, no))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

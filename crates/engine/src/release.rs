@@ -1,6 +1,7 @@
 //! `release.json`, the machine-readable result of a run, and the report made from it.
 
 use reticent_accounting::{Cost, Currency, Relation};
+use reticent_ledger::RequestId;
 use reticent_mechanisms::Release;
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub fn document(
             })
         })
         .collect();
-    let head: String = head.iter().map(|b| format!("{b:02x}")).collect();
+    let head = RequestId::from_bytes(*head).to_string();
     json!({
         "version": 1,
         "software": SOFTWARE,

@@ -16,14 +16,14 @@ pub(crate) fn request_id(
     release: &ReleaseSpec,
     inputs: &[RequestId],
 ) -> RequestId {
-    identify(dataset, plan, release.canonical(), inputs)
+    identify(dataset, plan, &release.canonical(), inputs)
 }
 
 /// The request id of a release the plan does not spell out.
 pub(crate) fn identify(
     dataset: &Dataset,
     plan: &Plan,
-    release: Value,
+    release: &Value,
     inputs: &[RequestId],
 ) -> RequestId {
     let canonical = json!({

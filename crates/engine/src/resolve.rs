@@ -125,10 +125,10 @@ impl Resolved {
             });
         }
         Ok(Self {
-            filter,
-            entries,
             dataset,
             plan,
+            filter,
+            entries,
         })
     }
 
@@ -202,7 +202,7 @@ fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
     Entry {
         id: SIZE_ID.to_owned(),
         spec: None,
-        request: identify(dataset, plan, release, &[]),
+        request: identify(dataset, plan, &release, &[]),
         payment: Payment {
             claim: Cost::pure(amount),
             epsilon,

@@ -324,7 +324,7 @@ mod tests {
         PROCESS.store(2, Ordering::SeqCst);
         child.check_process().unwrap();
         PROCESS.store(1, Ordering::SeqCst);
-        parent.check_process();
+        parent.check_process().unwrap();
         let (a, b): (Vec<u64>, Vec<u64>) = (0..300).map(|_| (parent.bits(), child.bits())).unzip();
         assert!(a.iter().zip(&b).all(|(x, y)| x != y));
     }

@@ -88,7 +88,10 @@ fn dependencies_run_one_way() {
 /// The text before the unit tests: `#[cfg(test)]`, perhaps attributes, `mod tests {`.
 fn code_of(text: &str) -> &str {
     let tests = text.match_indices("#[cfg(test)]").find(|(at, _)| {
-        text[*at..].lines().take(12).any(|l| l.starts_with("mod tests"))
+        text[*at..]
+            .lines()
+            .take(20)
+            .any(|l| l.contains("mod tests"))
     });
     tests.map_or(text, |(at, _)| &text[..at])
 }
@@ -96,7 +99,8 @@ fn code_of(text: &str) -> &str {
 /// Code lines without comments, blanks and unit tests (which stand at the end of a file).
 fn code_lines(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap();
-    code_of(&text).lines()
+    code_of(&text)
+        .lines()
         .map(str::trim)
         .filter(|l| !l.is_empty() && !l.starts_with("//"))
         .count()

@@ -322,16 +322,17 @@ fn a_changed_plan_pays_for_what_is_new_only() {
 
 #[test]
 fn damaged_ledgers_are_refused() {
-    let cases: [(&str, fn(&Folder)); 3] = [
+    type Damage = fn(&Folder);
+    let cases: [(&str, Damage); 3] = [
         ("truncated", |f| {
             let bytes = fs::read(f.path("people.ledger")).unwrap();
             fs::write(f.path("people.ledger"), &bytes[..bytes.len() / 2]).unwrap();
         }),
         ("garbage", |f| {
-            fs::write(f.path("people.ledger"), b"not a ledger at all").unwrap()
+            fs::write(f.path("people.ledger"), b"not a ledger at all").unwrap();
         }),
         ("gone", |f| {
-            fs::remove_file(f.path("people.ledger")).unwrap()
+            fs::remove_file(f.path("people.ledger")).unwrap();
         }),
     ];
     for (name, damage) in cases {

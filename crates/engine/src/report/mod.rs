@@ -383,6 +383,10 @@ fn promise(
     );
 }
 
+#[allow(
+    clippy::too_many_lines,
+    reason = "one drawing, read from top to bottom"
+)]
 fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, context: &Context) {
     let replace = relation == Some("replace_one");
     let keys = if replace {

@@ -336,6 +336,10 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
     })
 }
 
+#[allow(
+    clippy::too_many_lines,
+    reason = "one drawing, read from top to bottom"
+)]
 fn histogram(v: &Value, key: &str) -> Option<Figure> {
     let counts = nums(v, "counts");
     if counts.is_empty() {
@@ -528,6 +532,10 @@ fn effects(v: &Value) -> Vec<Effect> {
         .collect()
 }
 
+#[allow(
+    clippy::too_many_lines,
+    reason = "one drawing, read from top to bottom"
+)]
 fn coefficients(v: &Value, key: &str) -> Option<Figure> {
     let all = effects(v);
     if all.is_empty() {

@@ -221,6 +221,10 @@ fn residuals(rng: &mut Rng) -> Value {
 }
 
 /// One release of every kind.
+#[allow(
+    clippy::too_many_lines,
+    reason = "one document, read from top to bottom"
+)]
 pub(crate) fn releases() -> Vec<Value> {
     let mut rng = Rng(7);
     let ages: Vec<f64> = (0..20)

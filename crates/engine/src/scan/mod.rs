@@ -11,7 +11,7 @@
 //! # Assumptions
 //! The files are those that were registered (see [`crate::register`]); paths, format and layout are public.
 //! # Checked by
-//! `scan::tests`
+//! `scan::tests::{csv_and_parquet_agree, thread_and_batch_independence, bad_rows_never_fail, a_visit_that_dies_does_not_hang}`
 #![cfg_attr(
     not(test),
     warn(

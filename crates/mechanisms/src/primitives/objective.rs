@@ -53,7 +53,7 @@ use crate::numeric::{MAX_DIMENSION, exact};
 /// # Checked by
 /// `it::objective::{noise_off_meets_exact_coefficients, density_ratio_one_coefficient, density_ratio_with_intercept,
 /// determinant_ratio_is_bounded, empty_table_gives_scaled_noise, every_table_gives_finite_coefficients,
-/// impossible_budgets_are_refused_before_the_data, row_clip_is_enforced, single_class_is_noisy}`, 
+/// impossible_budgets_are_refused_before_the_data, row_clip_is_enforced, single_class_is_noisy}`,
 /// `numeric::newton::tests::{certifies_hard_problems, gradient_steps_alone_certify, a_point_off_the_minimum_is_not_certified}`,
 /// `numeric::rows::tests::{rows_never_exceed_the_radius, exact_gradient_against_rationals, sums_do_not_depend_on_blocks}`
 /// # References
