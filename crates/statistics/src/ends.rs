@@ -1,7 +1,9 @@
 //! Both ends of an expression's range, each by one private range finder.
 //!
 //! Distances are measured from an anchor: 0 if the public bounds contain it (so that residuals are framed
-//! around 0), else from the public ends. The result never leaves the public bounds.
+//! around 0), else from the public ends. Values that have no reason to lie around 0 (fitted values) are framed
+//! in two steps instead: the upper end, then the lower one by its distance from the *released* upper end. The
+//! result never leaves the public bounds.
 
 use reticent_accounting::Rational;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
@@ -74,24 +76,41 @@ impl Ends {
 
     /// The two folds the calls read.
     pub(crate) fn folds(&self) -> [Fold; 2] {
-        let fold = |term: usize, edges: &[f64]| Fold::Grid {
-            axes: vec![Axis {
-                term,
-                cut: Cut::UpTo(edges.to_vec()),
-            }],
-            sum: None,
-        };
         [
-            fold(self.terms.0, &self.candidates.0),
-            fold(self.terms.1, &self.candidates.1),
+            up_to(self.terms.0, self.candidates.0.clone()),
+            up_to(self.terms.1, self.candidates.1.clone()),
         ]
+    }
+
+    /// The fold of the upper end alone.
+    pub(crate) fn upper_fold(&self) -> Fold {
+        let [upper, _] = self.folds();
+        upper
+    }
+
+    /// Buys the upper end, then, with one more pass, the lower end by its distance from the released upper one.
+    /// Candidates are functions of released values, so this is adaptive sequential composition of two calls.
+    pub(crate) fn buy_in_turn(
+        &self,
+        desk: &mut Desk<'_>,
+        first: FoldId,
+    ) -> Result<Interval, DeskError> {
+        let up = desk.range(first, &self.steps.0)?;
+        let upper = (self.anchors.0 + pick(&self.candidates.0, up))
+            .clamp(self.bounds.lower, self.bounds.upper);
+        let distances = candidates(upper - self.bounds.lower);
+        let shift = self.anchors.1 - upper;
+        let fold = up_to(self.terms.1, distances.iter().map(|d| d + shift).collect());
+        let folds = desk.scan(vec![fold])?;
+        let down = desk.range(folds.first().copied().unwrap_or(first), &self.steps.1)?;
+        let lower = (upper - pick(&distances, down)).clamp(self.bounds.lower, upper);
+        Ok(Interval { lower, upper })
     }
 
     /// Buys both ends; `first` is the fold of the upper one.
     pub(crate) fn buy(&self, desk: &mut Desk<'_>, first: FoldId) -> Result<Interval, DeskError> {
         let up = desk.range(first, &self.steps.0)?;
         let down = desk.range(FoldId(first.0 + 1), &self.steps.1)?;
-        let pick = |edges: &[f64], k: usize| edges.get(k).or(edges.last()).copied().unwrap_or(0.0);
         let upper = (self.anchors.0 + pick(&self.candidates.0, up))
             .clamp(self.bounds.lower, self.bounds.upper);
         let lower = (self.anchors.1 - pick(&self.candidates.1, down))
@@ -102,6 +121,21 @@ impl Ends {
             upper: upper.max(lower),
         })
     }
+}
+
+fn up_to(term: usize, edges: Vec<f64>) -> Fold {
+    Fold::Grid {
+        axes: vec![Axis {
+            term,
+            cut: Cut::UpTo(edges),
+        }],
+        sum: None,
+    }
+}
+
+/// The candidate of an answer.
+fn pick(edges: &[f64], k: usize) -> f64 {
+    edges.get(k).or(edges.last()).copied().unwrap_or(0.0)
 }
 
 /// 0, then μ·1.1^k up to `far`.

@@ -148,7 +148,8 @@ pub(crate) fn rules(facts: &Facts<'_>, epsilon: &Rational) -> Rules {
 /// Those of the primitives; fitted values come from a released model.
 /// # Composition
 /// Sequential: share/4 of ε for each call (all four see every record), the rest for the cells; the total is
-/// exact (`accounting::split`). The grid of the second pass depends on the released box only.
+/// exact (`accounting::split`). The lower end of the fitted values is
+/// sought from their released upper end (second pass); the grid of the last pass depends on the released box only.
 /// # Arithmetic
 /// Points outside the box count in its edge cells. Points shown are a seeded function of the noisy counts.
 /// # Checked by
@@ -181,14 +182,15 @@ impl Mechanism for Residuals {
         ]))
     }
     fn first_pass(&self) -> Vec<Fold> {
-        self.x.folds().into_iter().chain(self.y.folds()).collect()
+        let [high, low] = self.y.folds();
+        vec![self.x.upper_fold(), high, low]
     }
     fn passes(&self) -> u32 {
-        1
+        2
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let x = self.x.buy(desk, FoldId(0))?;
-        let y = self.y.buy(desk, FoldId(2))?;
+        let x = self.x.buy_in_turn(desk, FoldId(0))?;
+        let y = self.y.buy(desk, FoldId(1))?;
         let axis = |term: usize, ends: Interval| Axis {
             term,
             cut: Cut::Even {
@@ -201,7 +203,7 @@ impl Mechanism for Residuals {
             axes: vec![axis(0, x), axis(1, y)],
             sum: None,
         }])?;
-        let fold = folds.first().copied().unwrap_or(FoldId(4));
+        let fold = folds.first().copied().unwrap_or(FoldId(0));
         let noisy = desk.counts(fold, None, &self.cells)?;
         let error = self.cells.lattice(desk.context())?.quantile_95();
         let threshold = 1.0 / rational_to_f64(&desk.context().per_record(&self.cells.epsilon));
