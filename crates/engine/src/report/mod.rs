@@ -399,7 +399,8 @@ fn spent(out: &mut String, releases: &[Release<'_>], relation: Option<&str>, con
     let show = |c: &Cost| match (plain, &c.epsilon) {
         (true, Some(e)) => escape(&words::amount(e)),
         (true, None) => "0".to_owned(),
-        _ => escape(&words::cost(c)),
+        // One part per line keeps seven columns on a page.
+        _ => escape(&words::cost(c)).replace(", ", "<br>"),
     };
     let cell = |c: Option<&Cost>| c.map_or_else(|| words::NONE.to_owned(), show);
     let limited = |c: Option<Cost>| c.map_or_else(|| "not limited".to_owned(), |c| show(&c));

@@ -567,25 +567,32 @@ pub(super) fn reading(kind: &str) -> &'static str {
 pub(super) fn flag(flag: &str) -> String {
     let code = flag.trim().replace('-', "_");
     match code.as_str() {
-        "empty_class" | "single_class" => "One of the two classes looks empty at this noise level; treat the result as undetermined.",
-        "few_records" | "too_few_records" | "low_n_epsilon" => {
+        "size_unknown" => {
+            "No public number of rows was declared, so the default rules took a cautious middle way; declare size_hint for better ones."
+        }
+        "too_few_rows" => {
             "There are too few records for this privacy budget: noise dominates. More records or a larger ε would be needed."
         }
-        "interpolation_lines" | "straight_lines" => {
-            "Some bins hold few records, so the vertices are joined by straight lines rather than a smooth curve."
+        "negative_count" => "The noise made this count negative. It is kept as it is, so that sums stay unbiased; read it as 0.",
+        "few_positives" => "Hardly any positive outcome rises above the noise; treat the curve as undetermined.",
+        "few_negatives" => "Hardly any negative outcome rises above the noise; treat the curve as undetermined.",
+        "thin_bins" => {
+            "Some bins hold few records, so the curve is joined by straight lines and single bins should not be read closely."
         }
-        "box_fallback" | "range_fallback" => "The range search ended at its public limit; the box may be wider than the data.",
-        "no_points" | "empty_plot" => "No cell rose above the noise threshold, so no points are drawn.",
-        "eigenvalue_floor" | "psd_floor" | "floored" => {
-            "The noisy moments were adjusted to keep the fit stable (eigenvalue floor); estimates lean towards zero."
+        "no_cells_above_noise" => "No cell rose above the noise threshold, so no points are drawn.",
+        "flat_box" => "The released box has no width in one direction: all values look equal at this noise level.",
+        "rows_clipped" => "Long rows were shortened before fitting, at a released limit.",
+        "constant_term" => "A term is constant over its declared bounds; it was left out and has coefficient 0.",
+        "eigenvalues_floored" => {
+            "Some columns can hardly be told apart at this noise level; the fit was kept stable, and their separate coefficients are unreliable."
         }
-        "near_singular" | "singular" | "collinear" => {
-            "Some columns can hardly be told apart at this noise level; their separate coefficients are unreliable."
+        "residual_below_noise" => {
+            "The residual variance came out below what the noise allows to see and was set to its smallest sensible value."
         }
-        "negative_variance" => "A variance came out negative because of the noise and was set to its smallest sensible value.",
-        "clipped" | "row_clip" => "Long rows were shortened before fitting, at a released limit.",
-        "lambda_raised" | "adjusted_lambda" => "The penalty was raised to what the privacy budget requires.",
-        "merged_bins" => "Neighbouring bins were merged because the noise left too few records in them.",
+        "r_squared_undefined" => "The outcome shows no variance above the noise, so R² has no meaning here.",
+        "not_finite" => "A number grew beyond what can be written and is left out.",
+        "clamped" => "A value left its public bounds because of the noise and was moved back to them.",
+        "sorted" => "The noise put some quantiles out of order; they are shown sorted.",
         "simulated" => "SIMULATED: made with a fixed seed on public data. This is not a private release.",
         "public" | "public_model" => "The curator declared this public; nothing was spent on it.",
         _ => return flag.trim().to_owned(),
@@ -778,7 +785,31 @@ mod tests {
     #[test]
     fn unknown_flags_and_kinds_are_shown_as_written() {
         assert_eq!(flag("odd thing"), "odd thing");
-        assert!(flag("empty-class").contains("undetermined"));
+        for code in [
+            "size_unknown",
+            "too_few_rows",
+            "negative_count",
+            "few_positives",
+            "few_negatives",
+            "thin_bins",
+            "no_cells_above_noise",
+            "flat_box",
+            "rows_clipped",
+            "constant_term",
+            "eigenvalues_floored",
+            "residual_below_noise",
+            "r_squared_undefined",
+            "not_finite",
+            "clamped",
+            "sorted",
+        ] {
+            assert_ne!(
+                flag(code),
+                code,
+                "every flag of the statistics has a sentence"
+            );
+        }
+        assert!(flag("few-positives").contains("undetermined"));
         assert_eq!(kind("naive_bayes"), "Naive bayes");
         assert_eq!(kind(""), "");
     }
