@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use reticent_accounting::Relation;
 use reticent_ledger::{Identity, Ledger};
 
 use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy};
@@ -56,6 +57,17 @@ pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
     let registration = register::register(&files).map_err(Error::Source)?;
     if registration.total_errors > 0 {
         return Err(Error::Rows(rejected(&registration)).into());
+    }
+    if let (Relation::ReplaceOne, Some(declared)) = (dataset.neighbours, dataset.rows)
+        && declared != registration.rows
+    {
+        return Err(Error::Rows(format!(
+            "the data were not registered: rows = {declared} is declared, but the files have {} rows. Under replace_one the \
+             number of rows is public and must be right. Nothing was created. Correct `rows` in {}.",
+            registration.rows,
+            dataset.file.display()
+        ))
+        .into());
     }
     let identity = Identity {
         dataset: dataset.id.clone(),

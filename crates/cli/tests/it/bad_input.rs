@@ -277,6 +277,22 @@ fn running_needs_registration_and_the_registered_data() {
 }
 
 #[test]
+fn a_declared_number_of_rows_must_be_right() {
+    let folder = unregistered();
+    let declared =
+        |n: usize| DATASET.replacen("\"add_remove\"", &format!("\"replace_one\"\nrows = {n}"), 1);
+    folder.write("dataset.toml", declared(199));
+    folder
+        .reticent(&["register", "dataset.toml"])
+        .code(1)
+        .says(&["rows = 199", "200 rows"]);
+    assert!(!folder.path("people.ledger").exists());
+    folder.write("dataset.toml", declared(200));
+    folder.reticent(&["register", "dataset.toml"]).code(0);
+    folder.reticent(&["run", "plan.toml"]).code(0);
+}
+
+#[test]
 fn a_changed_declaration_is_noticed() {
     let folder = registered();
     for (from, to, word) in [
