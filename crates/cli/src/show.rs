@@ -123,7 +123,7 @@ pub(crate) fn registration(dataset: &Dataset, registration: &Registration, json:
         registration.rows,
         dataset.ledger.display()
     );
-    for (column, cells) in &registration.clamped {
+    for (column, cells) in registration.clamped.iter().filter(|c| c.1 > 0) {
         out.push_str(&format!(
             "note: {cells} cells of {column} lie outside its bounds and will be clamped\n"
         ));

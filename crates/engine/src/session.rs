@@ -271,7 +271,7 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
     let out = options.out.clone().unwrap_or_else(|| default_out(path));
     writable(&out)?;
     progress("opening the ledger");
-    let ledger = books::ledger(&resolved.dataset)?;
+    let mut ledger = books::ledger(&resolved.dataset)?;
     let before = ledger.status()?;
     let wanted = resolved.wanted();
     let mut known = Vec::new();
@@ -287,6 +287,13 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
             .collect::<Result<Vec<_>, _>>()?;
         (releases, before.clone())
     } else {
+        let analyst = options
+            .analyst
+            .clone()
+            .unwrap_or_else(operating_system_user);
+        let (relation, currency) = (resolved.dataset.neighbours, resolved.dataset.currency);
+        let entries: Vec<_> = wanted.iter().map(|w| w.entry(relation, currency)).collect();
+        ledger.check(&analyst, &entries)?;
         let files = books::files(&resolved.dataset)?;
         progress("checking that the data are the registered ones");
         books::check_fingerprint(&resolved.dataset, &ledger, &files)?;
@@ -296,10 +303,6 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
             resolved.dataset.rows,
             ledger,
         )?;
-        let analyst = options
-            .analyst
-            .clone()
-            .unwrap_or_else(operating_system_user);
         progress("paying");
         let slots = door.reserve(&analyst, &wanted)?;
         let releases = fulfil(&resolved, &mut door, slots, progress)?;

@@ -222,6 +222,25 @@ impl Ledger {
         Ok(slots)
     }
 
+    /// Whether [`Ledger::reserve`] would now be refused for its cost; nothing is written. For refusing before
+    /// anything else is looked at; what counts is the reservation itself.
+    pub fn check(&mut self, analyst: &str, wanted: &[Wanted]) -> Result<(), LedgerError> {
+        self.check_process()?;
+        let path = self.store.path().to_owned();
+        // Dropped without a commit: rolled back.
+        let write = self.store.write()?;
+        let book = self.book.get_mut();
+        catch_up(&write, &path, book)?;
+        let mut draft = Draft::new(book, analyst);
+        let mut seen = HashSet::new();
+        for want in wanted {
+            if !book.requests.contains_key(&want.request) && seen.insert(want.request) {
+                draft.spend(&write, &path, book, want)?;
+            }
+        }
+        draft.check_caps(book)
+    }
+
     /// Stores the value of a paid request; only then may it be handed out.
     ///
     /// On an error nothing may be handed out. Reserving the request again gives the stored value if

@@ -108,6 +108,18 @@ pub struct Wanted {
     pub label: String,
 }
 
+impl Wanted {
+    /// What the ledger is asked for.
+    pub fn entry(&self, relation: Relation, currency: Currency) -> reticent_ledger::Wanted {
+        reticent_ledger::Wanted {
+            request: self.request,
+            price: claim_price(&self.claim, relation, currency),
+            partition: self.part.as_ref().map(Part::names),
+            label: self.label.clone(),
+        }
+    }
+}
+
 /// The answer to a [`Wanted`].
 #[allow(clippy::large_enum_variant, reason = "a handful per plan")]
 pub enum Slot {
@@ -265,16 +277,8 @@ impl Private {
             .iter()
             .map(|w| claim_price(&w.claim, relation, currency))
             .collect();
-        let entries: Vec<reticent_ledger::Wanted> = wanted
-            .iter()
-            .zip(&prices)
-            .map(|(w, price)| reticent_ledger::Wanted {
-                request: w.request,
-                price: price.clone(),
-                partition: w.part.as_ref().map(Part::names),
-                label: w.label.clone(),
-            })
-            .collect();
+        let entries: Vec<reticent_ledger::Wanted> =
+            wanted.iter().map(|w| w.entry(relation, currency)).collect();
         let slots = self.ledger.reserve(analyst, &entries)?;
         slots
             .into_iter()

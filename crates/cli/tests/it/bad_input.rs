@@ -66,6 +66,18 @@ fn more_than_is_left() {
 }
 
 #[test]
+fn what_is_over_the_budget_is_refused_before_the_data_are_looked_at() {
+    let folder = registered();
+    folder.write(
+        "plan.toml",
+        with_release("kind = \"count\"\nepsilon = \"4\""),
+    );
+    fs::remove_file(folder.path("people.csv")).unwrap();
+    folder.reticent(&["run", "plan.toml"]).code(3).says(&["3"]);
+    assert_eq!(spent(&folder), "0");
+}
+
+#[test]
 fn extreme_epsilons_work_where_the_cap_allows() {
     for kind in [
         "kind = \"count\"",
