@@ -5,8 +5,9 @@ use reticent_ledger::RequestId;
 use reticent_mechanisms::Release;
 use serde_json::{Value, json};
 
+use crate::kinds::KindSpec;
 use crate::report;
-use crate::resolve::{Resolved, SIZE_ID};
+use crate::resolve::{Entry, Resolved};
 
 /// The name and version written into every release.
 pub const SOFTWARE: &str = concat!("reticent ", env!("CARGO_PKG_VERSION"));
@@ -99,7 +100,7 @@ pub(crate) fn report(resolved: &Resolved, document: &Value, spending: &Spending<
             .zip(spending.running)
             .map(|((entry, stored), running)| report::PriceRow {
                 id: entry.id.clone(),
-                asked: (entry.id == SIZE_ID).then(|| "number of rows, for planning".to_owned()),
+                asked: asked(entry),
                 part: Some(
                     entry
                         .part
@@ -126,6 +127,17 @@ pub(crate) fn report(resolved: &Resolved, document: &Value, spending: &Spending<
         plan: Some(resolved.plan.text.clone()),
     };
     report::html(document, &context)
+}
+
+/// What a release is about, where its value does not say it.
+fn asked(entry: &Entry) -> Option<String> {
+    match entry.spec.as_ref().map(|s| &s.kind) {
+        None => Some("number of rows, for planning".to_owned()),
+        Some(KindSpec::Count) => Some("number of records".to_owned()),
+        Some(KindSpec::Sum(s)) => Some(format!("sum of {}", s.of)),
+        Some(KindSpec::Mean(s)) => Some(format!("mean of {}", s.of)),
+        Some(_) => None,
+    }
 }
 
 fn cost(cost: &Cost, currency: Currency) -> report::Cost {

@@ -1,7 +1,7 @@
 //! Rows as the door sees them: the declared schema, batches of decoded cells, and the batch a source
 //! hands over. Everything here is plain data with a fixed meaning, decided record by record.
 //!
-//! The cell rules are those of `docs/guide` ("Cells"): NaN, empty and unparsable cells are *missing*;
+//! The cell rules are those of `docs/guide.md` ("Cells"): NaN, empty and unparsable cells are *missing*;
 //! infinities and values out of bounds are clamped; a text that is not a declared level goes to the
 //! declared substitute level or makes the record drop out. None of these rules looks at another record.
 

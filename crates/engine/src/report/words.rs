@@ -188,7 +188,13 @@ pub(super) fn cost(c: &Cost) -> String {
 pub(super) fn amount(exact: &str) -> String {
     let exact = exact.trim();
     match value_of(exact) {
-        Some(x) if exact.contains(['e', 'E']) || (x != 0.0 && x.abs() < 1e-4) => scientific(x, 4),
+        Some(x)
+            if x != 0.0
+                && (x.abs() < 1e-4
+                    || (exact.contains(['e', 'E']) && !(0.1..1e6).contains(&x.abs()))) =>
+        {
+            scientific(x, 4)
+        }
         Some(_) if exact.len() <= 9 => exact.replace('-', "−"),
         Some(x) if x != 0.0 && !(1e-4..1e9).contains(&x.abs()) => format!("≈ {}", scientific(x, 4)),
         Some(x) => {
