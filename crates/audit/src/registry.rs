@@ -94,6 +94,7 @@ pub const STEPS: &[Row] = &[
             "neighbours::second_moments_matrix",
             "golden::moments",
             "golden::gaussian_calibration",
+            "canaries::second_moments",
         ],
     },
     Row {
