@@ -72,7 +72,7 @@ pub(crate) struct Spending<'a> {
 pub(crate) fn report(resolved: &Resolved, document: &Value, spending: &Spending<'_>) -> String {
     let d = &resolved.dataset;
     let show = |c: &Cost| cost(c, d.currency);
-    let total = crate::session::total(resolved);
+    let total = resolved.total();
     let other = match d.neighbours {
         Relation::AddRemove => Relation::ReplaceOne,
         Relation::ReplaceOne => Relation::AddRemove,

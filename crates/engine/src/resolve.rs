@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use reticent_accounting::{Cost, Currency, Rational, Relation, zcdp};
+use reticent_accounting::{Cost, Currency, Price, Rational, Relation, parallel, sequential, zcdp};
 use reticent_ledger::RequestId;
 use reticent_mechanisms::program::{Expr, Part, Split};
-use reticent_mechanisms::{Unit as DoorUnit, Wanted};
+use reticent_mechanisms::{Unit as DoorUnit, Wanted, claim_price};
 use serde_json::{Value, json};
 
 use crate::budget::{Payment, payment};
@@ -147,6 +147,31 @@ impl Resolved {
                     .to_owned(),
             })
             .collect()
+    }
+
+    /// The price of one release under both relations.
+    pub fn price(&self, entry: &Entry) -> Price {
+        claim_price(
+            &entry.payment.claim,
+            self.dataset.neighbours,
+            self.dataset.currency,
+        )
+    }
+
+    /// The price of the whole plan: releases on all rows add up, disjoint parts compose in parallel.
+    pub fn total(&self) -> Price {
+        let on = |part: Option<&str>| -> Vec<Price> {
+            self.entries
+                .iter()
+                .filter(|e| e.part.as_ref().map(|p| p.names().1).as_deref() == part)
+                .map(|e| self.price(e))
+                .collect()
+        };
+        let parts: Vec<Price> = ["train", "test"]
+            .into_iter()
+            .map(|p| sequential(&on(Some(p))))
+            .collect();
+        sequential(&[sequential(&on(None)), parallel(&parts)])
     }
 
     /// The privacy unit as the door takes it.

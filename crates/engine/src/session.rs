@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reticent_accounting::{Cost, Currency, Price, Relation, parallel, sequential};
 use reticent_mechanisms::program::RowProgram;
-use reticent_mechanisms::{Context, Private, Release, Slot, Task, claim_price, row_set_size};
+use reticent_mechanisms::{Context, Private, Release, Slot, Task, row_set_size};
 use serde_json::{Value, json};
 
 use crate::books;
@@ -98,7 +98,7 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
                     .part
                     .as_ref()
                     .map_or_else(|| "all".to_owned(), |p| p.names().1),
-                price: claim(&resolved, entry),
+                price: resolved.price(entry),
                 accuracy: methods::accuracy(
                     &resolved,
                     entry,
@@ -112,36 +112,11 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
     Ok(PriceTable {
         currency,
         relation,
-        total: total(&resolved),
+        total: resolved.total(),
         lines,
         remaining,
         rows,
     })
-}
-
-fn claim(resolved: &Resolved, entry: &Entry) -> Price {
-    claim_price(
-        &entry.payment.claim,
-        resolved.dataset.neighbours,
-        resolved.dataset.currency,
-    )
-}
-
-/// The whole plan: releases on all rows add up, disjoint parts compose in parallel.
-pub fn total(resolved: &Resolved) -> Price {
-    let on = |part: Option<&str>| -> Vec<Price> {
-        resolved
-            .entries
-            .iter()
-            .filter(|e| e.part.as_ref().map(|p| p.names().1).as_deref() == part)
-            .map(|e| claim(resolved, e))
-            .collect()
-    };
-    let parts: Vec<Price> = ["train", "test"]
-        .into_iter()
-        .map(|p| sequential(&on(Some(p))))
-        .collect();
-    sequential(&[sequential(&on(None)), parallel(&parts)])
 }
 
 /// Builds every mechanism once with placeholder models, so that everything that can be refused is refused
@@ -174,7 +149,7 @@ fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Failure> {
             .event(&context)
             .and_then(|e| e.price(context.currency))
             .map_err(|e| refuse(e.to_string()))?;
-        let paid = claim(resolved, entry);
+        let paid = resolved.price(entry);
         for relation in [Relation::AddRemove, Relation::ReplaceOne] {
             if let (Some(asked), Some(paid)) = (price.under(relation), paid.under(relation))
                 && !asked.within(paid)
@@ -364,7 +339,7 @@ fn running(resolved: &Resolved, before: &reticent_ledger::Status, stored: &[bool
     let mut totals = Vec::new();
     for (entry, stored) in resolved.entries.iter().zip(stored) {
         if !stored {
-            let price = claim(resolved, entry);
+            let price = resolved.price(entry);
             let slot = match &entry.part {
                 None => &mut plain,
                 Some(part) => parts.entry(part.names().1).or_insert_with(Price::zero),
