@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use reticent_engine::accounting::{Cost, CostFields};
 use reticent_engine::ledger::{AgainstRelease, Ledger, RequestId};
-use reticent_engine::{Error, Failure, dataset::Dataset, outcome::Refusal};
+use reticent_engine::{Error, Failure, dataset::Dataset, outcome::Refusal, session};
 use serde_json::Value;
 
 use crate::arguments::LedgerAction;
@@ -47,6 +47,7 @@ fn raise(
     by: &str,
     json: bool,
 ) -> Result<String, Failure> {
+    session::plain_name(by, "--by")?;
     let mut ledger = Ledger::open(path(of)?)?;
     let mut fields = CostFields::new();
     for (key, value) in [("epsilon", epsilon), ("delta", delta), ("rho", rho)] {
@@ -60,7 +61,12 @@ fn raise(
             .accepting("Give the whole new cap in the ledger's currency, for example --epsilon 12.")
     })?;
     if given != currency {
-        return Err(Refusal::request(format!("this ledger counts {currency}, not {given}")).into());
+        return Err(Refusal::request(format!(
+            "this ledger counts {}, not {}",
+            show::keys(currency),
+            show::keys(given)
+        ))
+        .into());
     }
     let status = ledger.raise(&cap, by)?;
     Ok(show::raised(&status, json))

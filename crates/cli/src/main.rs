@@ -17,7 +17,10 @@ use reticent_engine::{
 };
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(usage) => return misused(&usage),
+    };
     let json = arguments.json;
     match carry_out(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -26,6 +29,19 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Help and version as clap prints them; a wrong command line as a refusal, for machines too.
+fn misused(usage: &clap::Error) -> ExitCode {
+    let machine = std::env::args_os().skip(1).any(|a| a == "--json");
+    if !machine || !usage.use_stderr() {
+        usage.exit();
+    }
+    let said = usage.to_string();
+    let message = said.trim().strip_prefix("error: ").unwrap_or(said.trim());
+    let failure = Failure::from(Refusal::request(message));
+    report(&failure, true);
+    ExitCode::from(failure.exit_code())
 }
 
 fn carry_out(arguments: Arguments) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! What commands print: tables for people, JSON for machines.
 
-use comfy_table::{Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 use reticent_engine::accounting::{Cost, Currency, Price, Relation, format_rational};
 use reticent_engine::dataset::Dataset;
 use reticent_engine::ledger::{Entry, EntryKind, Identity, Report, Status};
@@ -9,9 +9,15 @@ use reticent_engine::session::{PriceTable, Ran};
 use reticent_engine::{Error, Failure};
 use serde_json::{Value, json};
 
+/// Columns of a printed table.
+const WIDTH: u16 = 110;
+
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    // The terminal's width is unknown here; long cells wrap at what most of them have.
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(WIDTH);
     table.set_header(header.to_vec());
     table
 }
@@ -34,6 +40,15 @@ fn amount(cost: Option<&Cost>, currency: Currency) -> String {
             _ => format_rational(&c.amount),
         },
     )
+}
+
+/// The keys in which amounts of a currency are given.
+pub(crate) fn keys(currency: Currency) -> &'static str {
+    match currency {
+        Currency::Pure => "epsilon",
+        Currency::Approximate => "epsilon and delta",
+        Currency::Concentrated => "rho",
+    }
 }
 
 fn unit_of(currency: Currency) -> &'static str {
@@ -125,7 +140,8 @@ pub(crate) fn registration(dataset: &Dataset, registration: &Registration, json:
     );
     for (column, cells) in registration.clamped.iter().filter(|c| c.1 > 0) {
         out.push_str(&format!(
-            "note: {cells} cells of {column} lie outside its bounds and will be clamped\n"
+            "note: {cells} cell{} of {column} outside its bounds will be clamped\n",
+            if *cells == 1 { "" } else { "s" }
         ));
     }
     out.push_str("The row count and these notes are confidential: they are shown here once and stored nowhere.\n");

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use reticent_accounting::Relation;
 use reticent_ledger::{Identity, Ledger};
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy};
 use crate::failure::{Error, Failure};
@@ -78,15 +80,20 @@ pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
         analysts: dataset.analysts.clone(),
         fingerprint_key: registration.key,
         fingerprint: registration.fingerprint,
-        schema_digest: dataset.schema.digest(),
+        schema_digest: declaration(dataset),
     };
     let ledger = Ledger::create(&dataset.ledger, &identity)?;
     Ok((registration, ledger))
 }
 
 fn rejected(registration: &Registration) -> String {
+    let plural = if registration.total_errors == 1 {
+        ""
+    } else {
+        "s"
+    };
     let mut text = format!(
-        "the data were not registered: {} errors.\n",
+        "the data were not registered: {} error{plural}.\n",
         registration.total_errors
     );
     for error in &registration.errors {
@@ -152,14 +159,30 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
             id.cap.describe(id.currency),
         ));
     }
-    if id.schema_digest != dataset.schema.digest() {
-        return Err(differs(
-            "columns",
-            "changed".to_owned(),
-            "another schema".to_owned(),
-        ));
+    if id.schema_digest != declaration(dataset) {
+        return Err(Refusal::policy(
+            "columns, missing_values, unit or rows are not what was registered: the ledger counts what units of that kind lose",
+        )
+        .in_file(&dataset.file)
+        .for_key("columns, unit, rows")
+        .accepting("Restore the registered declaration, or register under a new data_version with a new ledger path.")
+        .into());
     }
     Ok(ledger)
+}
+
+/// Digest of everything declared that says what a record and a unit are. What the ledger adds up are losses of
+/// one kind of unit over one reading of the files: with another bound per unit, another number of rows or other
+/// missing cells the sums would bound nothing.
+fn declaration(dataset: &Dataset) -> [u8; 32] {
+    let missing: Vec<&[String]> = dataset
+        .policies
+        .iter()
+        .map(|p| p.missing_values.as_slice())
+        .collect();
+    let unit = dataset.unit.to_json();
+    let declared = json!([dataset.schema.digest(), unit, dataset.rows, missing]);
+    Sha256::digest(declared.to_string().as_bytes()).into()
 }
 
 fn head_file(dataset: &Dataset) -> PathBuf {

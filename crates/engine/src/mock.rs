@@ -16,7 +16,9 @@ use crate::dataset::{Dataset, Unit};
 pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let columns = &dataset.schema.columns;
-    writer.write_record(columns.iter().map(|c| c.name.as_bytes()))?;
+    writer
+        .write_record(columns.iter().map(|c| c.name.as_bytes()))
+        .map_err(cause)?;
     let rated = dataset.positive_rate.and_then(|rate| {
         let two = |c: &Column| matches!(&c.kind, Kind::Levels { levels, .. } if levels.len() == 2);
         columns.iter().rposition(two).map(|index| (index, rate))
@@ -41,11 +43,19 @@ pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Re
                 }
                 kind => cell(kind, rate, &mut noise),
             };
-            writer.write_field(cell)?;
+            writer.write_field(cell).map_err(cause)?;
         }
-        writer.write_record(None::<&[u8]>)?;
+        writer.write_record(None::<&[u8]>).map_err(cause)?;
     }
     writer.flush()
+}
+
+/// The failure underneath: a reader that has gone away must stay recognisable.
+fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 fn cell(kind: &Kind, rate: Option<f64>, noise: &mut Seeded) -> String {

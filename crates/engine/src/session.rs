@@ -243,6 +243,11 @@ fn to_f64(n: u64) -> f64 {
 pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Ran, Failure> {
     let resolved = Resolved::load(path)?;
     validate(&resolved, resolved.public_rows())?;
+    let analyst = options
+        .analyst
+        .clone()
+        .unwrap_or_else(operating_system_user);
+    plain_name(&analyst, "--analyst")?;
     let out = options.out.clone().unwrap_or_else(|| default_out(path));
     writable(&out)?;
     progress("opening the ledger");
@@ -437,6 +442,21 @@ fn released_size(resolved: &Resolved, done: &[Option<Release>]) -> Option<f64> {
     Some(count.max(1.0))
 }
 
+/// Refuses a name that does not stay readable: it stands in the ledger for good and is printed from there.
+pub fn plain_name(name: &str, key: &str) -> Result<(), Refusal> {
+    // Besides control characters: those that reorder or hide the text around them.
+    let odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    if name.trim().is_empty() || name.chars().count() > 200 || name.chars().any(odd) {
+        return Err(Refusal::request("not a name that can stand in a ledger")
+            .for_key(key)
+            .accepting("Give 1 to 200 printable characters."));
+    }
+    Ok(())
+}
+
 /// The operating-system user: a name for the books, not a login.
 fn operating_system_user() -> String {
     ["USER", "LOGNAME", "USERNAME"]
@@ -465,7 +485,8 @@ fn writable(out: &Path) -> Result<(), Failure> {
         }
     };
     std::fs::create_dir_all(out).map_err(fail("the output folder cannot be made"))?;
-    let probe = out.join(".reticent-probe");
+    // A name of our own: another run may write to the same folder.
+    let probe = out.join(format!(".reticent-probe-{}", std::process::id()));
     std::fs::write(&probe, b"").map_err(fail("the output folder cannot be written to"))?;
     std::fs::remove_file(&probe).map_err(fail("the output folder cannot be written to"))?;
     Ok(())
@@ -474,7 +495,7 @@ fn writable(out: &Path) -> Result<(), Failure> {
 /// Writes a file completely or not at all.
 fn write(out: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let path = out.join(name);
-    let partial = out.join(format!(".{name}.partial"));
+    let partial = out.join(format!(".{name}.{}.partial", std::process::id()));
     std::fs::write(&partial, text)
         .and_then(|()| std::fs::rename(&partial, &path))
         .map_err(|source| Error::File { path, what: "the file cannot be written (the releases are safe in the ledger; run again to write them at no cost)", source }.into())

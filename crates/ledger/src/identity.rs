@@ -28,7 +28,7 @@ pub struct Identity {
     /// The keyed fingerprint of the data.
     #[serde(with = "hex32")]
     pub fingerprint: [u8; 32],
-    /// A digest of the declared schema.
+    /// A digest of what was declared about records and units: columns, unit, number of rows.
     #[serde(with = "hex32")]
     pub schema_digest: [u8; 32],
 }

@@ -326,6 +326,78 @@ fn a_changed_declaration_is_noticed() {
     }
 }
 
+/// The ledger adds up losses of one kind of unit: another unit, bound per unit or reading of cells is another ledger.
+#[test]
+fn a_changed_unit_or_reading_is_noticed() {
+    let folder = unregistered();
+    let declared = DATASET.replace(
+        "type = \"text\"\nlevels = [\"a\", \"b\", \"c\"]",
+        "type = \"id\"",
+    );
+    let unit = |max_rows: u32| {
+        let text = format!("unit = {{ column = \"group\", max_rows = {max_rows} }}");
+        declared.replace("unit = \"row\"", &text)
+    };
+    folder.write("dataset.toml", unit(2));
+    folder.write(
+        "plan.toml",
+        with_release("kind = \"count\"\nepsilon = \"0.5\""),
+    );
+    folder.reticent(&["register", "dataset.toml"]).code(0);
+    folder.reticent(&["run", "plan.toml"]).code(0);
+    let before = spent(&folder);
+    let reading = unit(2).replace("upper = 250", "upper = 250\nmissing_values = [\"-9\"]");
+    for changed in [declared.clone(), unit(1), unit(3), reading] {
+        folder.write("dataset.toml", changed);
+        folder
+            .reticent(&["run", "plan.toml"])
+            .code(3)
+            .says(&["unit", "dataset.toml"]);
+    }
+    folder.write("dataset.toml", unit(2));
+    assert_eq!(spent(&folder), before);
+}
+
+/// Names stand in the ledger for good and are printed from there.
+#[test]
+fn an_analyst_has_a_plain_name() {
+    let folder = registered();
+    for name in ["", " ", "a\u{1b}[31m", "a\nb", "a\u{202e}b"] {
+        let out = folder.reticent(&["run", "plan.toml", "--analyst", name, "--json"]);
+        let refusal: Value = serde_json::from_str(&out.code(2).err).unwrap();
+        assert_eq!(refusal["exit_code"], 2);
+    }
+    assert_eq!(spent(&folder), "0");
+    folder
+        .reticent(&["run", "plan.toml", "--analyst", "Zoë O'Hara"])
+        .code(0);
+}
+
+#[test]
+fn raising_a_cap_names_what_is_counted_and_who() {
+    let folder = registered();
+    let raise =
+        |more: &[&str]| folder.reticent(&[&["ledger", "raise", "dataset.toml"], more].concat());
+    raise(&["--rho", "1", "--by", "me"])
+        .code(2)
+        .says(&["counts epsilon, not rho"]);
+    raise(&["--epsilon", "4", "--by", "a\u{1b}[31m"])
+        .code(2)
+        .says(&["--by"]);
+    raise(&["--epsilon", "4", "--by", "me"]).code(0);
+}
+
+#[test]
+fn a_wrong_command_line_is_a_refusal_for_machines_too() {
+    let folder = registered();
+    for line in [&["bogus", "--json"][..], &["run", "--json"], &["--json"]] {
+        let out = folder.reticent(line).code(2);
+        let refusal: Value = serde_json::from_str(&out.err).unwrap();
+        assert_eq!(refusal["exit_code"], 2);
+        assert!(out.out.is_empty());
+    }
+}
+
 #[test]
 fn a_changed_plan_pays_for_what_is_new_only() {
     let folder = registered();
