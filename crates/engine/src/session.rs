@@ -267,10 +267,6 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
             .collect::<Result<Vec<_>, _>>()?;
         (releases, before.clone())
     } else {
-        let analyst = options
-            .analyst
-            .clone()
-            .unwrap_or_else(operating_system_user);
         let (relation, currency) = (resolved.dataset.neighbours, resolved.dataset.currency);
         let entries: Vec<_> = wanted.iter().map(|w| w.entry(relation, currency)).collect();
         ledger.check(&analyst, &entries)?;
