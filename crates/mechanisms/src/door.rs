@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::context::Context;
 use crate::desk::{DeskError, NoiseRecord};
 use crate::evaluate::Unit;
-use crate::mechanism::{Mechanism, run};
+use crate::mechanism::{Mechanism, run, scan};
 use crate::program::{Part, ProgramError, RowProgram};
 use crate::rows::{Kind, Missing, Schema};
 use crate::source::{Job, RowSource, SourceError};
@@ -342,11 +342,7 @@ impl Private {
                 folds: t.mechanism.first_pass(),
             })
             .collect();
-        let states = if jobs.iter().any(|j| !j.folds.is_empty()) {
-            self.source.scan(self.unit, &jobs)?
-        } else {
-            jobs.iter().map(|_| Vec::new()).collect()
-        };
+        let states = scan(self.source.as_ref(), self.unit, &jobs)?;
         let mut releases = Vec::with_capacity(tasks.len());
         for (((task, context), job), states) in
             tasks.into_iter().zip(contexts).zip(jobs).zip(states)

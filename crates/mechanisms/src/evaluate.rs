@@ -9,7 +9,7 @@
 //! `evaluate::tests::{terms_stay_in_their_bounds, record_wise, missing_and_other, unit_cap}`
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -79,6 +79,8 @@ pub(crate) struct Prepared {
     narrowed: Vec<Option<Interval>>,
     declared: Vec<Option<Interval>>,
     used: Vec<usize>,
+    /// Per term, the column it consists of, if no later term reads that column.
+    last: Vec<Option<usize>>,
 }
 
 /// The records of a batch that count, term by term.
@@ -104,6 +106,7 @@ impl Prepared {
             narrowed: each(&scope),
             declared: each(&plain),
             used: program.columns(),
+            last: last_uses(&program.terms),
             bounds,
             program: program.clone(),
         })
@@ -140,9 +143,8 @@ impl Prepared {
         admitted: &[bool],
     ) -> Evaluated {
         let n = batch.rows();
-        let mut keep: Vec<bool> = (0..n)
-            .map(|i| admitted.get(i).copied().unwrap_or(false))
-            .collect();
+        let mut keep = admitted.to_vec();
+        keep.resize(n, false);
         if let Some(part) = &self.program.part {
             route(part, schema, unit, batch, &mut keep);
         }
@@ -163,12 +165,17 @@ impl Prepared {
         }
         inputs.read(&self.used, &self.narrowed);
         let mut terms: Vec<Vec<f64>> = Vec::with_capacity(self.program.terms.len());
-        for (term, bound) in self.program.terms.iter().zip(&self.bounds) {
-            let mut values = inputs.values(term, &terms, n).into_owned();
+        let uses = self.last.iter().zip(&self.bounds);
+        for (term, (last, bound)) in self.program.terms.iter().zip(uses) {
+            let taken = last.and_then(|c| inputs.numbers.remove(&c));
+            let mut values = taken.unwrap_or_else(|| inputs.values(term, &terms, n).into_owned());
             values.iter_mut().for_each(|v| *v = into(*v, *bound));
             terms.push(values);
         }
-        let rows = keep.iter().filter(|k| **k).count();
+        let rows = keep
+            .iter()
+            .map(|k| usize::from(*k))
+            .fold(0, usize::wrapping_add);
         if rows != n {
             for values in &mut terms {
                 let mut flags = keep.iter();
@@ -177,6 +184,29 @@ impl Prepared {
         }
         Evaluated { rows, terms }
     }
+}
+
+/// For terms that are a column as it stands and the last to read it: that column.
+fn last_uses(terms: &[Expr]) -> Vec<Option<usize>> {
+    let mut later = HashSet::new();
+    let mut last: Vec<Option<usize>> = terms
+        .iter()
+        .rev()
+        .map(|term| {
+            let own = match term {
+                Expr::Column(c) if !later.contains(c) => Some(*c),
+                _ => None,
+            };
+            term.walk(&mut |e| {
+                if let Expr::Column(c) = e {
+                    later.insert(*c);
+                }
+            });
+            own
+        })
+        .collect();
+    last.reverse();
+    last
 }
 
 /// Clamps, sending NaN (which cannot occur after [`Inputs::present`]) to the lower end.
@@ -207,6 +237,16 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
     }
 }
 
+/// Clears `keep` where the cell is gone.
+fn clear<T: Copy>(keep: &mut [bool], cells: &[T], gone: impl Fn(T) -> bool) {
+    // Looking first is a loop without stores; nearly always it finds nothing.
+    if cells.iter().fold(false, |any, x| any | gone(*x)) {
+        keep.iter_mut()
+            .zip(cells)
+            .for_each(|(k, x)| *k = *k && !gone(*x));
+    }
+}
+
 struct Inputs<'a> {
     schema: &'a Schema,
     batch: &'a Batch,
@@ -229,22 +269,13 @@ impl Inputs<'_> {
             Some(Kind::Levels { other, .. }) => *other,
             _ => None,
         };
-        let clear = |k: &mut bool, missing: bool| *k = *k && !missing;
         match self.batch.column(c) {
-            Cells::Integer(v) => keep
-                .iter_mut()
-                .zip(v)
-                .for_each(|(k, x)| clear(k, drops && *x == MISSING_INTEGER)),
-            Cells::Real(v) => keep
-                .iter_mut()
-                .zip(v)
-                .for_each(|(k, x)| clear(k, drops && x.is_nan())),
-            Cells::Code(v) => {
-                let gone =
-                    |x: u32| (drops && x == MISSING_CODE) || (other.is_none() && x == OTHER_CODE);
-                keep.iter_mut().zip(v).for_each(|(k, x)| clear(k, gone(*x)));
-            }
-            Cells::Id(_) => {}
+            Cells::Integer(v) if drops => clear(keep, v, |x| x == MISSING_INTEGER),
+            Cells::Real(v) if drops => clear(keep, v, f64::is_nan),
+            Cells::Code(v) => clear(keep, v, |x| {
+                (drops && x == MISSING_CODE) || (other.is_none() && x == OTHER_CODE)
+            }),
+            Cells::Integer(_) | Cells::Real(_) | Cells::Id(_) => {}
             Cells::Unread => keep.iter_mut().for_each(|k| *k = false),
         }
     }

@@ -54,11 +54,15 @@ impl FixedPoint {
 }
 
 fn nearest(x: f64) -> i64 {
-    let x = if x.is_nan() {
-        0.0
-    } else {
-        x.clamp(-MAX_GRID, MAX_GRID)
-    };
+    nearest_within(x, -MAX_GRID, MAX_GRID)
+}
+
+/// The whole number nearest to `x` (0 for NaN), clamped between whole numbers −2^51 ≤ low ≤ high ≤ 2^51. Rounding is
+/// monotone and leaves whole numbers alone, so clamping before it (which vectorises) is clamping after it.
+fn nearest_within(x: f64, low: f64, high: f64) -> i64 {
+    let x = if x.is_nan() { 0.0 } else { x };
+    let x = if x > low { x } else { low };
+    let x = if x < high { x } else { high };
     #[allow(
         clippy::cast_possible_wrap,
         reason = "bit patterns of positive numbers below 2^53"
@@ -123,14 +127,7 @@ impl Cut {
                 lower,
                 upper,
                 cells,
-            } => {
-                let width = upper - lower;
-                if width > 0.0 {
-                    (((x - lower) / width * f64::from(*cells)).max(0.0) as usize).min(last)
-                } else {
-                    0
-                }
-            }
+            } => even_cell(x, *lower, upper - lower, *cells),
             Self::Edges(edges) => edges
                 .partition_point(|e| *e <= x)
                 .saturating_sub(1)
@@ -295,17 +292,27 @@ fn add_grid(
         }
     } else {
         index = cell_indices(axes, rows);
-        let mut counts = vec![0i64; total];
-        for i in &index {
-            if let Some(c) = counts.get_mut(*i) {
-                *c = c.saturating_add(1);
+        // Many cells and few rows: straight into the state.
+        if total > rows.rows {
+            for i in &index {
+                if let Some(s) = state.0.get_mut(*i) {
+                    *s = s.saturating_add(1);
+                }
             }
+        } else {
+            let mut counts = vec![0u64; total];
+            for i in &index {
+                if let Some(c) = counts.get_mut(*i) {
+                    // At most one per row in memory.
+                    *c = c.wrapping_add(1);
+                }
+            }
+            state
+                .0
+                .iter_mut()
+                .zip(&counts)
+                .for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
         }
-        state
-            .0
-            .iter_mut()
-            .zip(&counts)
-            .for_each(|(s, c)| *s = s.saturating_add(i128::from(*c)));
     }
     let Some(sum) = sum else { return };
     let Some(values) = rows.terms.get(sum.term) else {
@@ -314,10 +321,12 @@ fn add_grid(
     let limits = limits(sum, bounds);
     let scale = libm::ldexp(1.0, sum.fixed.bits);
     if let ([], Some((low, high))) = (axes, limits.first()) {
+        #[allow(clippy::cast_precision_loss, reason = "limits are within ±2^51")]
+        let (low, high) = (*low as f64, (*high).max(*low) as f64);
         // Blocks of 1024 indices of at most 2^51 in absolute value add up to at most 2^61.
         let exact = values.chunks(1024).fold(0i128, |total, block| {
             let part = block.iter().fold(0i64, |s, x| {
-                s.wrapping_add(nearest(x * scale).clamp(*low, (*high).max(*low)))
+                s.wrapping_add(nearest_within(x * scale, low, high))
             });
             total.saturating_add(i128::from(part))
         });
@@ -346,14 +355,44 @@ fn add_grid(
 fn cell_indices(axes: &[Axis], rows: &Evaluated) -> Vec<usize> {
     let mut index = vec![0usize; rows.rows];
     for axis in axes {
-        let width = axis.cut.cells();
-        if let Some(values) = rows.terms.get(axis.term) {
-            for (i, x) in index.iter_mut().zip(values) {
-                *i = i.saturating_mul(width).saturating_add(axis.cut.cell(*x));
-            }
+        let Some(values) = rows.terms.get(axis.term) else {
+            continue;
+        };
+        // The kind of cut is told apart once, not for every row.
+        match axis.cut {
+            Cut::Even {
+                lower,
+                upper,
+                cells,
+            } => place(&mut index, values, &axis.cut, |x| {
+                even_cell(x, lower, upper - lower, cells)
+            }),
+            _ => place(&mut index, values, &axis.cut, |x| axis.cut.cell(x)),
         }
     }
     index
+}
+
+fn place(index: &mut [usize], values: &[f64], cut: &Cut, cell: impl Fn(f64) -> usize) {
+    let width = cut.cells();
+    for (i, x) in index.iter_mut().zip(values) {
+        *i = i.saturating_mul(width).saturating_add(cell(*x));
+    }
+}
+
+/// The cell of a value among equal cells; `width` is that of all of them together.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative; `as` saturates above every cell"
+)]
+fn even_cell(x: f64, lower: f64, width: f64, cells: u32) -> usize {
+    if width > 0.0 {
+        let position = ((x - lower) / width * f64::from(cells)).max(0.0);
+        (position as u32).min(cells.saturating_sub(1)) as usize
+    } else {
+        0
+    }
 }
 
 /// The limits of a cell sum: as given, put in order and within ±2^51, or the term's own bounds.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, NoiseRecord};
 use crate::evaluate::Unit;
-use crate::fold::Fold;
+use crate::fold::{Fold, State};
 use crate::program::RowProgram;
-use crate::source::{Job, RowSource};
+use crate::source::{Job, RowSource, SourceError};
 
 /// A computation over confidential rows that buys everything it learns at a [`Desk`].
 ///
@@ -70,11 +70,34 @@ pub fn simulate(
         program: program.clone(),
         folds: folds.clone(),
     };
-    let states = source.scan(unit, &[job])?.pop().unwrap_or_default();
+    let states = scan(source, unit, &[job])?.pop().unwrap_or_default();
     run(
         source, unit, context, program, mechanism, noise, folds, states,
     )
     .map(Simulated)
+}
+
+/// One scan for all jobs that have folds; without any, the rows are not read. One list of states per job.
+pub(crate) fn scan(
+    source: &dyn RowSource,
+    unit: Unit,
+    jobs: &[Job],
+) -> Result<Vec<Vec<State>>, SourceError> {
+    let reads = |job: &&Job| !job.folds.is_empty();
+    let reading: Vec<Job> = jobs.iter().filter(reads).cloned().collect();
+    let mut scanned = if reading.is_empty() {
+        Vec::new()
+    } else {
+        source.scan(unit, &reading)?
+    }
+    .into_iter();
+    let states = |job| {
+        reads(&job)
+            .then(|| scanned.next())
+            .flatten()
+            .unwrap_or_default()
+    };
+    Ok(jobs.iter().map(states).collect())
 }
 
 /// The one code path of releases and simulations, from exact folds to answer.
@@ -90,7 +113,7 @@ pub(crate) fn run(
     mechanism: &dyn Mechanism,
     noise: &mut dyn Noise,
     folds: Vec<Fold>,
-    states: Vec<crate::fold::State>,
+    states: Vec<State>,
 ) -> Result<(Answer, Trace), DeskError> {
     let event = mechanism.event(context)?;
     let mut desk = Desk::new(
