@@ -49,6 +49,20 @@ pub enum DeskError {
     Noise(#[from] reticent_noise::NoiseError),
 }
 
+/// Entries of one mechanism's folds: a gigabyte.
+const MOST_ENTRIES: usize = 1 << 26;
+
+/// Refuses folds too large for memory, from their public shape.
+pub(crate) fn fits(folds: &[Fold]) -> Result<(), DeskError> {
+    let entries = folds.iter().map(Fold::len).fold(0, usize::saturating_add);
+    if entries <= MOST_ENTRIES {
+        return Ok(());
+    }
+    Err(DeskError::Misuse(format!(
+        "{entries} cells are too many; at most {MOST_ENTRIES} fit"
+    )))
+}
+
 /// One line of a receipt: which noise protected what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseRecord {
@@ -90,6 +104,13 @@ impl<'a> Desk<'a> {
         event: &Event,
         passes: u32,
     ) -> Result<Self, DeskError> {
+        if unit.max_rows() > context.rows_per_unit {
+            return Err(DeskError::Misuse(format!(
+                "a unit contributes up to {} rows, but the price is for {}",
+                unit.max_rows(),
+                context.rows_per_unit
+            )));
+        }
         let bounds = program.bounds(source.schema())?;
         let meter = event.leaves().into_iter().cloned().collect();
         Ok(Self {
@@ -129,6 +150,7 @@ impl<'a> Desk<'a> {
 
     /// One more pass over the rows, with folds that may depend on what was bought before.
     pub fn scan(&mut self, folds: Vec<Fold>) -> Result<Vec<FoldId>, DeskError> {
+        fits(&folds)?;
         self.pass()?;
         let job = Job {
             program: self.program.clone(),

@@ -5,11 +5,11 @@ use reticent_noise::Noise;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, NoiseRecord};
+use crate::desk::{Desk, DeskError, NoiseRecord, fits};
 use crate::evaluate::Unit;
 use crate::fold::{Fold, State};
 use crate::program::RowProgram;
-use crate::source::{Job, RowSource, SourceError};
+use crate::source::{Job, RowSource};
 
 /// A computation over confidential rows that buys everything it learns at a [`Desk`].
 ///
@@ -82,7 +82,8 @@ pub(crate) fn scan(
     source: &dyn RowSource,
     unit: Unit,
     jobs: &[Job],
-) -> Result<Vec<Vec<State>>, SourceError> {
+) -> Result<Vec<Vec<State>>, DeskError> {
+    jobs.iter().try_for_each(|job| fits(&job.folds))?;
     let reads = |job: &&Job| !job.folds.is_empty();
     let reading: Vec<Job> = jobs.iter().filter(reads).cloned().collect();
     let mut scanned = if reading.is_empty() {
