@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use reticent_accounting::{Cost, Currency, Price, Relation, parallel, sequential};
-use reticent_mechanisms::program::RowProgram;
+use reticent_accounting::{Cost, Currency, Price, Relation, Size, parallel, sequential};
+use reticent_mechanisms::program::{Expr, RowProgram};
+use reticent_mechanisms::rows::Kind;
 use reticent_mechanisms::{Context, Private, Release, Slot, Task, row_set_size};
 use serde_json::{Value, json};
 
 use crate::books;
+use crate::dataset::{MissingPolicy, OtherPolicy};
 use crate::failure::{Error, Failure};
 use crate::methods;
 use crate::model::Model;
@@ -217,10 +219,18 @@ fn build(
     model: Option<&Model>,
 ) -> Result<(RowProgram, Box<dyn reticent_mechanisms::Mechanism>), Failure> {
     let frame = frame(resolved, entry);
-    let context = context(resolved, &frame);
+    let mut context = context(resolved, &frame);
     let rows = rows.map(|n| (n * entry.fraction).max(1.0));
-    let prepared = methods::prepare(resolved, entry, &context, rows, model)
-        .map_err(|e| place(resolved, entry, e))?;
+    let prepare = |context: &Context| {
+        methods::prepare(resolved, entry, context, rows, model)
+            .map_err(|e| place(resolved, entry, e))
+    };
+    let mut prepared = prepare(&context)?;
+    if drops(resolved, &prepared.terms) {
+        // The declared count is that of the file, not of the records that are left.
+        context.size = Size::Private;
+        prepared = prepare(&context)?;
+    }
     Ok((
         RowProgram {
             terms: prepared.terms,
@@ -228,6 +238,26 @@ fn build(
         },
         prepared.mechanism,
     ))
+}
+
+/// Whether a record may drop out for what it holds in a column of these terms. Rejected cells do not occur after
+/// registration.
+fn drops(resolved: &Resolved, terms: &[Expr]) -> bool {
+    let program = RowProgram {
+        terms: terms.to_vec(),
+        ..RowProgram::default()
+    };
+    program.columns().into_iter().any(|c| {
+        let dataset = &resolved.dataset;
+        dataset.policies.get(c).is_none_or(|p| {
+            let levels = dataset
+                .schema
+                .columns
+                .get(c)
+                .is_some_and(|c| matches!(c.kind, Kind::Levels { .. }));
+            p.missing == MissingPolicy::Drop || (levels && p.other == OtherPolicy::Drop)
+        })
+    })
 }
 
 #[allow(

@@ -358,6 +358,51 @@ fn a_changed_unit_or_reading_is_noticed() {
     assert_eq!(spent(&folder), before);
 }
 
+/// Under `replace_one` the declared count is that of the file: a mean over the records that are left divides by
+/// their own number, which is bought.
+#[test]
+fn a_mean_does_not_count_dropped_records() {
+    let folder = unregistered();
+    let declared = DATASET
+        .replace("\"add_remove\"", "\"replace_one\"\nrows = 200")
+        .replace("epsilon = \"3\"", "epsilon = \"1000\"");
+    let rows: String = (0..200)
+        .map(|i| format!("30,a,{},no\n", if i % 2 == 0 { "250" } else { "" }))
+        .collect();
+    folder.write("people.csv", format!("age,group,height,sick\n{rows}"));
+    folder.write(
+        "dataset.toml",
+        declared.replace("upper = 250", "upper = 250\nmissing = \"drop\""),
+    );
+    folder.reticent(&["register", "dataset.toml"]).code(0);
+    folder.write(
+        "plan.toml",
+        with_release("kind = \"mean\"\nof = \"height\"\nepsilon = \"400\""),
+    );
+    let out = folder.reticent(&["run", "plan.toml", "--json"]).code(0).out;
+    let release: Value = serde_json::from_str(&out).unwrap();
+    let value = &release["releases"][0]["value"];
+    // All 100 values are 250. The noise of the count has scale 2/100, of the sum less than 1; off by more than 5 with
+    // probability below 1e-9.
+    assert_eq!(value["count"].as_f64().unwrap(), 100.0);
+    assert!(value["mean"].as_f64().unwrap() > 245.0, "{value}");
+    // Without a dropping policy the declared count is used, and nothing is spent on it.
+    folder.write(
+        "plan.toml",
+        with_release("kind = \"mean\"\nof = \"age\"\nepsilon = \"400\""),
+    );
+    let out = folder.reticent(&["run", "plan.toml", "--json"]).code(0).out;
+    let release: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(release["releases"][0]["value"]["count"], 200);
+    assert_eq!(
+        release["releases"][0]["receipt"]["noise"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
 /// Names stand in the ledger for good and are printed from there.
 #[test]
 fn an_analyst_has_a_plain_name() {
