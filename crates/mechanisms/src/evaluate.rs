@@ -642,8 +642,6 @@ mod tests {
         Some((prepared, out))
     }
 
-    /// Whatever the cells hold, every term of every record lies in the public interval; and before the closing clamp
-    /// it lies there up to rounding, so that the clamp changes nothing a user would see.
     /// A column is taken over by a term only where no later term reads it.
     #[test]
     fn columns_are_taken_over_once() {
@@ -654,6 +652,8 @@ mod tests {
         assert_eq!(last_uses(&uses[..3]), [None, Some(2), Some(0)]);
     }
 
+    /// Whatever the cells hold, every term of every record lies in the public interval; and before the closing clamp
+    /// it lies there up to rounding, so that the clamp changes nothing a user would see.
     #[test]
     fn terms_stay_in_their_bounds() {
         let schema = schema();
