@@ -7,6 +7,7 @@ Needs numpy and scikit-learn. Covariates x ~ N(0, I)/(1.5 sqrt d), rows longer t
 logistic model with coefficients 3 sqrt d times a unit direction and intercept -.5.
 """
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -35,14 +36,19 @@ def rows():
 
 
 def ours(path):
+    def used():
+        u = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return u.ru_utime + u.ru_stime
+
+    before = used()
     run = subprocess.run([binary, path, str(d)], capture_output=True, text=True, check=True)
-    return tuple(float(w) for w in run.stdout.split())
+    return *(float(w) for w in run.stdout.split()), used() - before
 
 
 def peer(x, y):
-    start = time.perf_counter()
+    start, processor = time.perf_counter(), time.process_time()
     fit = LogisticRegression(C=0.4).fit(x, y)
-    return time.perf_counter() - start, int(fit.n_iter_[0])
+    return time.perf_counter() - start, int(fit.n_iter_[0]), time.process_time() - processor
 
 
 x, y = rows()
@@ -50,14 +56,16 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "rows.f64")
     np.column_stack([x, y]).astype("<f8").tofile(path)
     ours(path)
-    fits, wholes, peaks = [], [], []
+    fits, wholes, peaks, works = [], [], [], []
     for _ in range(pairs):
-        total, reading, peak = ours(path)
-        other, steps = peer(x, y)
+        total, reading, peak, work = ours(path)
+        other, steps, other_work = peer(x, y)
         fits.append((total - reading) / other)
         wholes.append(total / other)
         peaks.append(peak)
+        works.append(work / other_work)
         print(f"ours {total:.2f} s (reading {reading:.2f}), scikit-learn {other:.2f} s ({steps} steps), "
-              f"ratio {fits[-1]:.2f}, with reading {wholes[-1]:.2f}, peak {peak:.2f} of the design", flush=True)
+              f"ratio {fits[-1]:.2f}, with reading {wholes[-1]:.2f}, processor time {work:.2f} s to {other_work:.2f} s, peak {peak:.2f} of the design", flush=True)
 print(f"{n} x {d}: median ratio {statistics.median(fits):.2f} ({min(fits):.2f} to {max(fits):.2f}), "
-      f"with our reading of the file {statistics.median(wholes):.2f}, peak memory {max(peaks):.2f} of the f64 design")
+      f"with our reading of the file {statistics.median(wholes):.2f}, "
+      f"of processor time with reading {statistics.median(works):.2f}, peak memory {max(peaks):.2f} of the f64 design")

@@ -6,7 +6,7 @@
 //! # Assumptions
 //! The source hands every row over once; with [`Unit::Column`] in file order.
 //! # Checked by
-//! `evaluate::tests::{terms_stay_in_their_bounds, record_wise, missing_and_other, unit_cap}`
+//! `evaluate::tests::{terms_stay_in_their_bounds, columns_are_taken_over_once, record_wise, missing_and_other, unit_cap}`
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -640,6 +640,16 @@ mod tests {
         let prepared = Prepared::new(program, schema).ok()?;
         let out = prepared.run(schema, Unit::Row, batch, &vec![true; batch.rows()]);
         Some((prepared, out))
+    }
+
+    /// A column is taken over by a term only where no later term reads it.
+    #[test]
+    fn columns_are_taken_over_once() {
+        let column = |c| Expr::Column(c);
+        let sum = Expr::Add(Box::new(column(0)), Box::new(column(1)));
+        let uses = [column(0), column(2), column(0), sum, column(1)];
+        assert_eq!(last_uses(&uses), [None, Some(2), None, None, Some(1)]);
+        assert_eq!(last_uses(&uses[..3]), [None, Some(2), Some(0)]);
     }
 
     /// Whatever the cells hold, every term of every record lies in the public interval; and before the closing clamp

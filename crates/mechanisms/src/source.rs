@@ -299,6 +299,36 @@ mod tests {
         }
     }
 
+    /// Jobs without folds get empty lists in their places; without any fold the rows are not read.
+    #[test]
+    fn jobs_without_folds_are_skipped() {
+        struct Sealed(Arc<Schema>);
+        impl RowSource for Sealed {
+            fn schema(&self) -> &Arc<Schema> {
+                &self.0
+            }
+            fn visit(
+                &self,
+                _: &[usize],
+                _: Order,
+                _: &(dyn Fn(Batch) + Sync),
+            ) -> Result<(), SourceError> {
+                panic!("read")
+            }
+        }
+        let empty = Job {
+            folds: Vec::new(),
+            ..job()
+        };
+        let source = batches(&[500, 500]);
+        let want = source.scan(Unit::Row, &[job()]).unwrap().remove(0);
+        let jobs = [empty.clone(), job(), empty.clone()];
+        let mixed = crate::mechanism::scan(&source, Unit::Row, &jobs).unwrap();
+        assert!(mixed == [Vec::new(), want, Vec::new()]);
+        let none = crate::mechanism::scan(&Sealed(schema()), Unit::Row, &[empty]).unwrap();
+        assert!(none == [Vec::new()]);
+    }
+
     /// A job gets the same answer alone and beside others.
     #[test]
     fn jobs_do_not_see_each_other() {
