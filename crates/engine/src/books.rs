@@ -164,7 +164,6 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
             "columns, missing_values, unit or rows are not what was registered: the ledger counts what units of that kind lose",
         )
         .in_file(&dataset.file)
-        .for_key("columns, unit, rows")
         .accepting("Restore the registered declaration, or register under a new data_version with a new ledger path.")
         .into());
     }
