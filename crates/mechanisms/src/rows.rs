@@ -181,7 +181,8 @@ impl Batch {
 
 /// The 128-bit digest by which an identifier is known inside the door.
 ///
-/// A collision would merge two units and thereby only lose rows; the contribution bound still holds.
+/// Assumption: no two identifiers share a digest (finding such a pair takes about 2^64 hashes). Two units with one
+/// digest would count as one, and taking one of them away could let up to k rows of the other in.
 pub fn id_digest(text: &[u8]) -> u128 {
     let d: [u8; 32] = Sha256::digest(text).into();
     let mut first = [0u8; 16];
