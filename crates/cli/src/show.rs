@@ -122,6 +122,13 @@ pub(crate) fn ran(ran: &Ran, json: bool) -> String {
         ran.spent.1.describe(currency),
         ran.cap.describe(currency)
     ));
+    if ran.declared != ran.cap {
+        out.push_str(&format!(
+            "note: dataset.toml declares a budget of {}; what counts is the ledger's cap of {} (see reticent ledger raise)\n",
+            ran.declared.describe(currency),
+            ran.cap.describe(currency)
+        ));
+    }
     out
 }
 

@@ -69,6 +69,8 @@ pub struct Ran {
     pub spent: (Cost, Cost),
     /// The cap.
     pub cap: Cost,
+    /// The cap that `dataset.toml` declares; the ledger's counts.
+    pub declared: Cost,
     /// The currency of these costs.
     pub currency: Currency,
     /// How many releases came from the store, at no cost.
@@ -337,6 +339,7 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
         out,
         spent,
         cap: after.cap,
+        declared: resolved.dataset.cap.clone(),
         currency: after.currency,
         stored,
     })

@@ -562,6 +562,11 @@ fn raising_is_recorded_and_only_upward() {
         .reticent(&["ledger", "verify", "dataset.toml"])
         .code(0)
         .says(&["the chain holds"]);
+    // The declaration still says 3: the run says which one counts.
+    folder
+        .reticent(&["run", "plan.toml"])
+        .code(0)
+        .says(&["note:", "epsilon 3", "epsilon 5"]);
 }
 
 #[test]

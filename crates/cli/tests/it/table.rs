@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assert_cmd::Command;
+use std::process::Command;
 
 /// A folder with a data set in it.
 pub(crate) struct Folder(pub(crate) tempfile::TempDir);
@@ -62,8 +62,7 @@ impl Outcome {
 }
 
 pub(crate) fn reticent_in(folder: &Path, arguments: &[&str]) -> Outcome {
-    let output = Command::cargo_bin("reticent")
-        .expect("the binary")
+    let output = Command::new(env!("CARGO_BIN_EXE_reticent"))
         .current_dir(folder)
         .args(arguments)
         .output()
