@@ -3,7 +3,7 @@
     cargo build --release -p reticent-engine --example scan_speed
     python3 benches/scan.py target/release/examples/scan_speed [pairs]
 
-The quick form of the package bench-scan: the peer comes ready built (pip install datafusion==55.0.0). The
+The peer comes ready built (pip install datafusion==55.0.0). The
 example writes the file (10 million rows) and scans it whenever a line arrives.
 """
 import os

@@ -167,8 +167,13 @@ impl Prepared {
         let mut terms: Vec<Vec<f64>> = Vec::with_capacity(self.program.terms.len());
         let uses = self.last.iter().zip(&self.bounds);
         for (term, (last, bound)) in self.program.terms.iter().zip(uses) {
-            let taken = last.and_then(|c| inputs.numbers.remove(&c));
-            let mut values = taken.unwrap_or_else(|| inputs.values(term, &terms, n).into_owned());
+            // A column that was read into these very bounds is taken over as it is.
+            let own = last.filter(|c| self.narrowed.get(*c) == Some(&Some(*bound)));
+            if let Some(values) = own.and_then(|c| inputs.numbers.remove(&c)) {
+                terms.push(values);
+                continue;
+            }
+            let mut values = inputs.values(term, &terms, n).into_owned();
             values.iter_mut().for_each(|v| *v = into(*v, *bound));
             terms.push(values);
         }
@@ -209,13 +214,10 @@ fn last_uses(terms: &[Expr]) -> Vec<Option<usize>> {
     last
 }
 
-/// Clamps, sending NaN (which cannot occur after [`Inputs::present`]) to the lower end.
+/// Clamps, sending NaN (which cannot occur after [`Inputs::present`]) to the lower end. Two selections that vectorise.
 fn into(v: f64, i: Interval) -> f64 {
-    if v >= i.lower {
-        if v <= i.upper { v } else { i.upper }
-    } else {
-        i.lower
-    }
+    let v = if v > i.lower { v } else { i.lower };
+    if v < i.upper { v } else { i.upper }
 }
 
 fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bool]) {
