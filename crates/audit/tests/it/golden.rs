@@ -9,8 +9,8 @@ use reticent_audit::density::{
 use reticent_audit::neighbours::{TAIL, losses};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::neighbours;
+use reticent_laws::{Window, enumerate};
 use reticent_mechanisms::primitives::Range;
-use reticent_noise::{Window, enumerate};
 
 /// Probabilities of the answers 0, 1, … of a mechanism with one index as its output.
 fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {

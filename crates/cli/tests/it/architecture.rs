@@ -12,9 +12,10 @@ fn root() -> PathBuf {
 const ALLOWED: &[(&str, &[&str])] = &[
     ("accounting", &[]),
     ("noise", &[]),
+    ("laws", &["noise"]),
     ("ledger", &["accounting"]),
-    ("mechanisms", &["accounting", "noise", "ledger"]),
-    ("statistics", &["accounting", "noise", "mechanisms"]),
+    ("mechanisms", &["accounting", "noise", "ledger", "laws"]),
+    ("statistics", &["accounting", "noise", "laws", "mechanisms"]),
     (
         "engine",
         &["accounting", "noise", "ledger", "mechanisms", "statistics"],
@@ -25,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "accounting",
             "noise",
+            "laws",
             "ledger",
             "mechanisms",
             "statistics",
@@ -36,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "accounting",
             "noise",
+            "laws",
             "ledger",
             "mechanisms",
             "statistics",
