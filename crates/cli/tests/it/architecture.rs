@@ -12,9 +12,10 @@ fn root() -> PathBuf {
 const ALLOWED: &[(&str, &[&str])] = &[
     ("accounting", &[]),
     ("noise", &[]),
+    ("expressions", &[]),
     ("laws", &["noise"]),
     ("ledger", &["accounting"]),
-    ("mechanisms", &["accounting", "noise", "ledger", "laws"]),
+    ("mechanisms", &["accounting", "noise", "ledger", "expressions", "laws"]),
     ("statistics", &["accounting", "noise", "laws", "mechanisms"]),
     (
         "engine",
