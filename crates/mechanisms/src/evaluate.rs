@@ -11,13 +11,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use reticent_expressions::{apply, columns};
+use reticent_expressions::apply;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::program::{
-    Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy,
-};
+use crate::program::{Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy};
 use crate::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema};
 
 /// Whom the guarantee protects.
@@ -100,7 +98,7 @@ impl Prepared {
             declared: (0..schema.columns.len())
                 .map(|c| scope.column(c).ok())
                 .collect(),
-            used: columns(program.terms.iter().chain(&program.filter)),
+            used: program.columns(),
             last: last_uses(&program.terms),
             bounds,
             program: program.clone(),
@@ -675,7 +673,10 @@ mod tests {
                 batch: &batch,
                 numbers: HashMap::new(),
             };
-            inputs.read(&prepared.used, &prepared.narrowed);
+            // what the records that pass the filter can hold
+            let scope = Scope::new(&schema, program.filter.as_ref());
+            let narrowed: Vec<_> = (0..6).map(|c| scope.column(c).ok()).collect();
+            inputs.read(&prepared.used, &narrowed);
             let mut earlier: Vec<Vec<f64>> = Vec::new();
             for (term, bound) in program.terms.iter().zip(prepared.bounds()) {
                 let raw = inputs.values(term, &earlier, 40).into_owned();

@@ -115,6 +115,13 @@ impl RowProgram {
         }
         Ok(bounds)
     }
+
+    /// Schema positions of the columns the program reads (not counting those a content split hashes).
+    ///
+    /// Only these can make a record drop out or contribute a number; any other column reads as 0.
+    pub fn columns(&self) -> Vec<usize> {
+        reticent_expressions::columns(self.terms.iter().chain(&self.filter))
+    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,21 @@ fn root() -> PathBuf {
 const ALLOWED: &[(&str, &[&str])] = &[
     ("accounting", &[]),
     ("noise", &[]),
+    ("solver", &[]),
     ("expressions", &[]),
     ("laws", &["noise"]),
     ("ledger", &["accounting"]),
-    ("mechanisms", &["accounting", "noise", "ledger", "expressions", "laws"]),
+    (
+        "mechanisms",
+        &[
+            "accounting",
+            "noise",
+            "ledger",
+            "expressions",
+            "laws",
+            "solver",
+        ],
+    ),
     ("statistics", &["accounting", "noise", "laws", "mechanisms"]),
     (
         "engine",
