@@ -25,7 +25,7 @@ fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64
     (0..4).map(|i| law.mass(&i)).collect()
 }
 
-fn close(found: &[f64], wanted: &[f64], tolerance: f64) {
+pub(crate) fn close(found: &[f64], wanted: &[f64], tolerance: f64) {
     assert_eq!(found.len(), wanted.len());
     for (f, w) in found.iter().zip(wanted) {
         assert!(
