@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use reticent_engine::accounting::{Cost, Currency};
 use reticent_engine::ledger::{AgainstRelease, Ledger, RequestId};
 use reticent_engine::{Error, Failure, budget, dataset::Dataset, outcome::Refusal, session};
 use serde_json::Value;
@@ -34,22 +35,22 @@ pub(crate) fn carry_out(action: LedgerAction, json: bool) -> Result<String, Fail
             delta,
             rho,
             by,
-        } => raise(&of, epsilon, delta, rho, &by, json),
+        } => {
+            let cap = budget::cap(epsilon.as_deref(), delta.as_deref(), rho.as_deref())?;
+            raise(&of, cap, &by, json)
+        }
     }
 }
 
 fn raise(
     of: &Path,
-    epsilon: Option<String>,
-    delta: Option<String>,
-    rho: Option<String>,
+    (given, cap): (Currency, Cost),
     by: &str,
     json: bool,
 ) -> Result<String, Failure> {
     session::plain_name(by, "--by")?;
     let mut ledger = Ledger::open(path(of)?)?;
     let currency = ledger.identity().currency;
-    let (given, cap) = budget::cap(epsilon.as_deref(), delta.as_deref(), rho.as_deref())?;
     if given != currency {
         return Err(Refusal::request(format!(
             "this ledger counts {}, not {}",

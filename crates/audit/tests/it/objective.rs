@@ -1,5 +1,10 @@
 //! Objective perturbation as shipped: its minimiser is run with given b, so that the density of what leaves comes from the
 //! solver itself and from the scale it asked for, not from a formula.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "test arithmetic on small numbers"
+)]
 
 use std::sync::Arc;
 
