@@ -186,6 +186,7 @@ impl Expr {
 }
 
 /// Applies a function; libm, so that every machine computes the same bits.
+#[inline]
 pub fn apply(f: Function, x: f64) -> f64 {
     match f {
         Function::Log => libm::log(x),
