@@ -24,16 +24,6 @@ pub enum AccountingError {
         /// The range, in words.
         allowed: &'static str,
     },
-    /// A word that names nothing in a closed list.
-    #[error("{text:?} is not a {what}: write {accepted}")]
-    UnknownWord {
-        /// The text as given.
-        text: String,
-        /// What was expected.
-        what: &'static str,
-        /// The accepted words.
-        accepted: &'static str,
-    },
     /// A mechanism that the data set's currency cannot pay.
     #[error("{mechanism} cannot be paid in {currency}: {fix}")]
     Unpayable {
@@ -43,14 +33,6 @@ pub enum AccountingError {
         currency: Currency,
         /// What would be accepted.
         fix: &'static str,
-    },
-    /// A budget object whose keys do not make one of the three currencies.
-    #[error("budget keys {keys} do not name a currency: {accepted}")]
-    UnknownCurrency {
-        /// The keys as given.
-        keys: String,
-        /// The accepted combinations.
-        accepted: &'static str,
     },
     /// An event nested deeper than any real mechanism.
     #[error("the event is nested more than {limit} levels deep")]

@@ -86,7 +86,7 @@ fn round(value: &Rational, up: bool) -> Rational {
 }
 
 /// Rounds a non-negative value to a number of significant bits, up or down.
-pub(crate) fn round_to(value: &Rational, precision: usize, up: bool) -> Rational {
+pub fn round_to(value: &Rational, precision: usize, up: bool) -> Rational {
     if *value <= Rational::ZERO {
         return Rational::ZERO;
     }

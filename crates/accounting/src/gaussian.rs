@@ -28,7 +28,7 @@ use dashu::base::{BitTest, SquareRoot};
 use dashu::integer::{IBig, UBig};
 
 use crate::exp::{exp_interval, exp_upper, fixed, round_to, to_grid};
-use crate::{AccountingError, Rational, format_rational, rational_to_f64};
+use crate::{AccountingError, Rational, format_rational};
 
 /// The least σ, up to 2⁻³⁸ relative, for which δ(σ, ε) is certified to be at most `delta`.
 /// It has at most 48 significant bits.
@@ -87,11 +87,6 @@ pub fn delta_upper(sigma: &Rational, epsilon: &Rational, sensitivity: &Rational)
         return Rational::ONE;
     }
     unit_delta_upper(&(sigma / sensitivity), epsilon)
-}
-
-/// [`delta_upper`] as a double, for display.
-pub fn delta(sigma: &Rational, epsilon: &Rational, sensitivity: &Rational) -> f64 {
-    rational_to_f64(&delta_upper(sigma, epsilon, sensitivity))
 }
 
 /// Bisection steps inside a factor of two.
@@ -272,7 +267,11 @@ fn arctan_inverse(k: u32, bits: usize) -> (IBig, IBig) {
 )]
 mod tests {
     use super::*;
-    use crate::parse_decimal;
+    use crate::{parse_decimal, rational_to_f64};
+
+    fn delta(sigma: &Rational, epsilon: &Rational, sensitivity: &Rational) -> f64 {
+        rational_to_f64(&delta_upper(sigma, epsilon, sensitivity))
+    }
 
     fn q(text: &str) -> Rational {
         parse_decimal(text).unwrap()

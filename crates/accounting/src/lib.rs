@@ -32,22 +32,17 @@
 mod error;
 mod event;
 pub mod exp;
-mod filter;
 pub mod gaussian;
 mod number;
-mod parameter;
 mod price;
 mod split;
 mod terms;
-pub mod zcdp;
 
 pub use error::AccountingError;
 pub use event::{Both, Event};
-pub use filter::{Filter, Overdrawn};
 pub use number::{
     Rational, format_rational, parse_decimal, parse_rational, rational_from_f64, rational_to_f64,
 };
-pub use parameter::{Delta, Epsilon, Rho};
 pub use price::{Cost, CostFields, Price, convert_to_replace_one, parallel, sequential};
-pub use split::{share, split};
+pub use split::{floor_to_grid, grid_bits, share, split};
 pub use terms::{Currency, Relation, Size};

@@ -181,10 +181,10 @@ fn scientific_form(digits: &str, places: usize) -> Option<String> {
     Some(format!("{lead}{point}{tail}e{exponent}"))
 }
 
-/// Reads and writes rationals as text in serde formats; numbers are accepted on input.
+/// Rationals as text in serde formats.
 pub(crate) mod text {
-    use serde::de::{Error, Visitor};
-    use serde::{Deserializer, Serializer};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     use super::{Rational, format_rational, parse_rational};
 
@@ -193,33 +193,7 @@ pub(crate) mod text {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Rational, D::Error> {
-        from.deserialize_any(AsRational)
-    }
-
-    struct AsRational;
-
-    impl Visitor<'_> for AsRational {
-        type Value = Rational;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a number, best as a decimal string such as \"0.5\"")
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<Rational, E> {
-            parse_rational(text).map_err(E::custom)
-        }
-
-        fn visit_f64<E: Error>(self, value: f64) -> Result<Rational, E> {
-            super::rational_from_f64(value).map_err(E::custom)
-        }
-
-        fn visit_i64<E: Error>(self, value: i64) -> Result<Rational, E> {
-            Ok(Rational::from(value))
-        }
-
-        fn visit_u64<E: Error>(self, value: u64) -> Result<Rational, E> {
-            Ok(Rational::from(value))
-        }
+        parse_rational(&String::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 

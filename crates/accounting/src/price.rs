@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::number::{self, Rational};
-use crate::{
-    AccountingError, Currency, Delta, Epsilon, Relation, Rho, exp, format_rational, parse_rational,
-};
+use crate::{Currency, Relation, exp, format_rational};
 
 /// A privacy loss in one currency: `amount` is ε or ρ, `delta` is 0 except in
 /// [`Currency::Approximate`].
@@ -109,31 +107,14 @@ impl Cost {
         fields
     }
 
-    /// Reads a cost written by [`Cost::to_json`]; the keys give the currency.
-    pub fn from_json(fields: &CostFields) -> Result<(Currency, Self), AccountingError> {
-        let (currency, cost) = Self::read_fields(fields)?;
-        if cost.is_valid() {
-            return Ok((currency, cost));
-        }
-        Err(AccountingError::OutOfRange {
-            name: "cost",
-            value: cost.describe(currency),
-            allowed: "at least 0 in every part",
-        })
-    }
-
-    /// Reads a budget: as [`Cost::from_json`], but every part must be positive and δ below 1.
-    pub fn budget_from_json(fields: &CostFields) -> Result<(Currency, Self), AccountingError> {
-        let (currency, cost) = Self::read_fields(fields)?;
-        match currency {
-            Currency::Concentrated => drop(Rho::new(cost.amount.clone())?),
-            Currency::Pure => drop(Epsilon::new(cost.amount.clone())?),
-            Currency::Approximate => {
-                Epsilon::new(cost.amount.clone())?;
-                Delta::new(cost.delta.clone())?;
-            }
-        }
-        Ok((currency, cost))
+    /// Whether this can be a budget counted in `currency`: every part of the currency positive, δ below 1.
+    pub fn is_budget(&self, currency: Currency) -> bool {
+        let delta_fits = if currency == Currency::Approximate {
+            self.delta > Rational::ZERO && self.delta < Rational::ONE
+        } else {
+            self.delta.is_zero()
+        };
+        self.amount > Rational::ZERO && delta_fits
     }
 
     /// The cost in words, for messages: `epsilon 0.5`, `epsilon 0.5 and delta 1e-6`, `rho 0.1`.
@@ -146,27 +127,6 @@ impl Cost {
                 "epsilon {amount} and delta {}",
                 format_rational(&self.delta)
             ),
-        }
-    }
-
-    fn read_fields(fields: &CostFields) -> Result<(Currency, Self), AccountingError> {
-        let keys: Vec<&str> = fields.keys().map(String::as_str).collect();
-        let read = |key: &str| {
-            fields
-                .get(key)
-                .map_or(Ok(Rational::ZERO), |text| parse_rational(text))
-        };
-        match keys.as_slice() {
-            ["epsilon"] => Ok((Currency::Pure, Self::pure(read("epsilon")?))),
-            ["delta", "epsilon"] => Ok((
-                Currency::Approximate,
-                Self::approximate(read("epsilon")?, read("delta")?),
-            )),
-            ["rho"] => Ok((Currency::Concentrated, Self::pure(read("rho")?))),
-            _ => Err(AccountingError::UnknownCurrency {
-                keys: format!("{keys:?}"),
-                accepted: "write epsilon, or epsilon and delta, or rho",
-            }),
         }
     }
 }
@@ -316,6 +276,7 @@ fn amplified(delta: &Rational, epsilon: &Rational, other: &Rational) -> Rational
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse_rational;
 
     fn q(text: &str) -> Rational {
         parse_rational(text).unwrap()
@@ -449,37 +410,37 @@ mod tests {
     }
 
     #[test]
-    fn fields_round_trip() {
-        for currency in [
-            Currency::Pure,
-            Currency::Approximate,
-            Currency::Concentrated,
-        ] {
-            let delta = if currency == Currency::Approximate {
-                q("1e-6")
-            } else {
-                Rational::ZERO
-            };
-            let cost = Cost {
-                amount: q("1/3"),
-                delta,
-            };
-            assert_eq!(
-                Cost::from_json(&cost.to_json(currency)).unwrap(),
-                (currency, cost)
-            );
-        }
-        let fields = |pairs: &[(&str, &str)]| -> CostFields {
-            pairs
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect()
+    fn fields_follow_the_currency() {
+        let cost = Cost::approximate(q("1/3"), q("1e-6"));
+        let fields = |currency| cost.to_json(currency).into_iter().collect::<Vec<_>>();
+        let pair = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        assert_eq!(fields(Currency::Pure), [pair("epsilon", "1/3")]);
+        assert_eq!(fields(Currency::Concentrated), [pair("rho", "1/3")]);
+        assert_eq!(
+            fields(Currency::Approximate),
+            [pair("delta", "1e-6"), pair("epsilon", "1/3")]
+        );
+    }
+
+    #[test]
+    fn budgets_are_positive_in_every_part() {
+        let fits = |amount: &str, delta: &str, currency| {
+            Cost::approximate(q(amount), q(delta)).is_budget(currency)
         };
-        assert!(Cost::from_json(&fields(&[("epsilon", "-1")])).is_err());
-        assert!(Cost::from_json(&fields(&[("epsilon", "1"), ("rho", "1")])).is_err());
-        assert!(Cost::from_json(&fields(&[])).is_err());
-        assert!(Cost::budget_from_json(&fields(&[("epsilon", "0")])).is_err());
-        assert!(Cost::budget_from_json(&fields(&[("epsilon", "1"), ("delta", "1")])).is_err());
-        assert!(Cost::budget_from_json(&fields(&[("epsilon", "10"), ("delta", "1e-7")])).is_ok());
+        for currency in [Currency::Pure, Currency::Concentrated] {
+            assert!(fits("1/3", "0", currency) && fits("1e-300", "0", currency));
+            assert!(!fits("0", "0", currency) && !fits("-1", "0", currency));
+            assert!(!fits("1", "1e-9", currency));
+        }
+        assert!(fits("10", "1e-7", Currency::Approximate));
+        for (amount, delta) in [
+            ("0", "1e-7"),
+            ("-1", "1e-7"),
+            ("1", "0"),
+            ("1", "1"),
+            ("1", "-1"),
+        ] {
+            assert!(!fits(amount, delta, Currency::Approximate));
+        }
     }
 }

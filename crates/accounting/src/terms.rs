@@ -1,11 +1,8 @@
 //! The closed lists of the field: relation, currency, size.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use crate::AccountingError;
 
 /// Which pairs of tables count as neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,22 +20,6 @@ impl fmt::Display for Relation {
             Self::AddRemove => "add_remove",
             Self::ReplaceOne => "replace_one",
         })
-    }
-}
-
-impl FromStr for Relation {
-    type Err = AccountingError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "add_remove" => Ok(Self::AddRemove),
-            "replace_one" => Ok(Self::ReplaceOne),
-            _ => Err(AccountingError::UnknownWord {
-                text: text.chars().take(40).collect(),
-                what: "neighbour relation",
-                accepted: "\"add_remove\" or \"replace_one\"",
-            }),
-        }
     }
 }
 
@@ -61,23 +42,6 @@ impl fmt::Display for Currency {
             Self::Approximate => "approximate",
             Self::Concentrated => "concentrated",
         })
-    }
-}
-
-impl FromStr for Currency {
-    type Err = AccountingError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "pure" => Ok(Self::Pure),
-            "approximate" => Ok(Self::Approximate),
-            "concentrated" => Ok(Self::Concentrated),
-            _ => Err(AccountingError::UnknownWord {
-                text: text.chars().take(40).collect(),
-                what: "currency",
-                accepted: "\"pure\", \"approximate\" or \"concentrated\"",
-            }),
-        }
     }
 }
 

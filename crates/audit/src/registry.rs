@@ -105,6 +105,10 @@ pub const STEPS: &[Row] = &[
             "golden::objective_density",
             "golden::objective_density_with_intercept",
             "golden::objective_constants",
+            "objective::shipped_minimiser_inverts_the_gradient",
+            "objective::shipped_losses",
+            "objective::shipped_losses_with_intercept",
+            "objective::shipped_canary",
         ],
     },
 ];

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use reticent_engine::accounting::{Cost, CostFields};
+use reticent_engine::accounting::{Cost, Currency};
 use reticent_engine::ledger::{AgainstRelease, Ledger, RequestId};
-use reticent_engine::{Error, Failure, dataset::Dataset, outcome::Refusal, session};
+use reticent_engine::{Error, Failure, budget, dataset::Dataset, outcome::Refusal, session};
 use serde_json::Value;
 
 use crate::arguments::LedgerAction;
@@ -35,31 +35,22 @@ pub(crate) fn carry_out(action: LedgerAction, json: bool) -> Result<String, Fail
             delta,
             rho,
             by,
-        } => raise(&of, epsilon, delta, rho, &by, json),
+        } => {
+            let cap = budget::cap(epsilon.as_deref(), delta.as_deref(), rho.as_deref())?;
+            raise(&of, cap, &by, json)
+        }
     }
 }
 
 fn raise(
     of: &Path,
-    epsilon: Option<String>,
-    delta: Option<String>,
-    rho: Option<String>,
+    (given, cap): (Currency, Cost),
     by: &str,
     json: bool,
 ) -> Result<String, Failure> {
     session::plain_name(by, "--by")?;
     let mut ledger = Ledger::open(path(of)?)?;
-    let mut fields = CostFields::new();
-    for (key, value) in [("epsilon", epsilon), ("delta", delta), ("rho", rho)] {
-        if let Some(value) = value {
-            fields.insert(key.to_owned(), value);
-        }
-    }
     let currency = ledger.identity().currency;
-    let (given, cap) = Cost::budget_from_json(&fields).map_err(|e| {
-        Refusal::request(e.to_string())
-            .accepting("Give the whole new cap in the ledger's currency, for example --epsilon 12.")
-    })?;
     if given != currency {
         return Err(Refusal::request(format!(
             "this ledger counts {}, not {}",

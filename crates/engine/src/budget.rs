@@ -1,8 +1,10 @@
 //! From the budget written in a plan to the claim paid at the door.
 
-use reticent_accounting::{Cost, Currency, Epsilon, Rational, Rho, zcdp};
+use reticent_accounting::{AccountingError, Cost, Currency, Rational, parse_rational};
+use reticent_statistics::zcdp;
 
 use crate::outcome::Refusal;
+use crate::parameter::{Delta, Epsilon, Rho};
 use crate::plan::{BudgetSpec, ReleaseSpec};
 
 /// A release's payment: the claim in the data set's currency, and the ε, δ or ρ its mechanism may use.
@@ -16,6 +18,42 @@ pub struct Payment {
     pub delta: Rational,
     /// ρ, if the plan named it.
     pub rho: Option<Rational>,
+}
+
+/// A cap from the text of its parts; the parts that are given say the currency.
+pub fn cap(
+    epsilon: Option<&str>,
+    delta: Option<&str>,
+    rho: Option<&str>,
+) -> Result<(Currency, Cost), Refusal> {
+    let fix = "Give the whole new cap in the ledger's currency, for example --epsilon 12.";
+    let number = |text: &str| parse_rational(text);
+    let read = || -> Result<Option<(Currency, Cost)>, AccountingError> {
+        Ok(match (epsilon, delta, rho) {
+            (Some(e), None, None) => {
+                let e = Epsilon::new(number(e)?)?;
+                Some((Currency::Pure, Cost::pure(e.rational().clone())))
+            }
+            (Some(e), Some(d), None) => {
+                let (e, d) = (Epsilon::new(number(e)?)?, Delta::new(number(d)?)?);
+                let cost = Cost::approximate(e.rational().clone(), d.rational().clone());
+                Some((Currency::Approximate, cost))
+            }
+            (None, None, Some(r)) => {
+                let r = Rho::new(number(r)?)?;
+                Some((Currency::Concentrated, Cost::pure(r.rational().clone())))
+            }
+            _ => None,
+        })
+    };
+    match read() {
+        Ok(Some(cap)) => Ok(cap),
+        Ok(None) => Err(Refusal::request(
+            "a cap is given in exactly one currency: epsilon, or epsilon and delta, or rho",
+        )
+        .accepting(fix)),
+        Err(e) => Err(Refusal::request(e.to_string()).accepting(fix)),
+    }
 }
 
 /// The payment of a release, or why the data set's currency does not allow it.

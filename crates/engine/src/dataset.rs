@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use reticent_accounting::{Cost, Currency, Delta, Epsilon, Rational, Relation, Rho};
+use reticent_accounting::{Cost, Currency, Rational, Relation};
 use reticent_mechanisms::rows::{Kind, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::columns;
 use crate::document::{self, Item, Section};
 use crate::outcome::Refusal;
+use crate::parameter::{Delta, Epsilon, Rho};
 
 /// The two levels of a `boolean` column; cells such as `TRUE` or `0` are read as one of them.
 pub const BOOLEAN_LEVELS: [&str; 2] = ["false", "true"];

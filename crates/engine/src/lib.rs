@@ -14,6 +14,7 @@ pub mod methods;
 pub mod mock;
 pub mod model;
 pub mod outcome;
+pub mod parameter;
 pub mod plan;
 pub mod predict;
 pub mod register;

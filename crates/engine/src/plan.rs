@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reticent_accounting::{Delta, Epsilon, Rational, Rho, format_rational};
+use reticent_accounting::{Rational, format_rational};
 use serde_json::{Value, json};
 
 use crate::dataset::{self, folder, version};
@@ -17,6 +17,7 @@ pub use crate::kinds::{
     SumSpec,
 };
 use crate::outcome::Refusal;
+use crate::parameter::{Delta, Epsilon, Rho};
 use crate::suggest;
 
 const MOST_RELEASES: usize = 10_000;

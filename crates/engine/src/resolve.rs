@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use reticent_accounting::{Cost, Currency, Price, Rational, Relation, parallel, sequential, zcdp};
+use reticent_accounting::{Cost, Currency, Price, Rational, Relation, parallel, sequential};
 use reticent_ledger::RequestId;
 use reticent_mechanisms::program::{Expr, Part, Split};
 use reticent_mechanisms::{Unit as DoorUnit, Wanted, claim_price};
+use reticent_statistics::zcdp;
 use serde_json::{Value, json};
 
 use crate::budget::{Payment, payment};

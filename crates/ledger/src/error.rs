@@ -1,6 +1,6 @@
 //! The one error type of this crate, and its classification for exit codes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reticent_accounting::{Cost, Currency, Relation};
 
@@ -148,69 +148,15 @@ pub enum LedgerError {
         /// The request.
         request: RequestId,
     },
-    /// No ledger.
-    #[error("there is no ledger at {}; register the data set first", path.display())]
-    Missing {
+    /// The ledger's file failed, or is not what it should be.
+    #[error("{}", verdict(*kind, path, what))]
+    File {
+        /// Which way.
+        kind: Kind,
         /// The path.
         path: PathBuf,
-    },
-    /// A ledger where a new one should go.
-    #[error("{} exists already; a ledger is never overwritten", path.display())]
-    Exists {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A file that cannot be written.
-    #[error("{} is read-only; spending needs write access to it and its folder", path.display())]
-    ReadOnly {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A damaged or edited file.
-    #[error("the ledger {} is damaged or was edited: {what}; restore it from a backup", path.display())]
-    Damaged {
-        /// The path.
-        path: PathBuf,
-        /// What was found.
+        /// What was found, or the cause.
         what: String,
-    },
-    /// An older copy.
-    #[error("the ledger {} is an older copy or lost entries: {what}; restore the latest copy", path.display())]
-    RolledBack {
-        /// The path.
-        path: PathBuf,
-        /// What was found.
-        what: String,
-    },
-    /// No space.
-    #[error("no space left for the ledger {}; free some and try again, nothing was handed out", path.display())]
-    DiskFull {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Lock contention.
-    #[error("the ledger {} is in use by another process for too long; try again", path.display())]
-    Busy {
-        /// The path.
-        path: PathBuf,
-    },
-    /// An unknown format version.
-    #[error("the ledger {} has format version {found}; this program knows up to {supported}: use a newer one", path.display())]
-    Version {
-        /// The path.
-        path: PathBuf,
-        /// The version found.
-        found: i64,
-        /// The newest version known.
-        supported: i64,
-    },
-    /// Any other machine failure.
-    #[error("the ledger {} cannot be used: {source}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The cause.
-        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
@@ -227,15 +173,31 @@ impl LedgerError {
             | Self::CapLowered { .. }
             | Self::NotABudget { .. } => Kind::Refused,
             Self::InProgress { .. } | Self::StalePayment { .. } => Kind::InProgress,
-            Self::Missing { .. } => Kind::Missing,
-            Self::Exists { .. } => Kind::Exists,
-            Self::ReadOnly { .. } => Kind::ReadOnly,
-            Self::Damaged { .. } => Kind::Damaged,
-            Self::RolledBack { .. } => Kind::RolledBack,
-            Self::DiskFull { .. } => Kind::DiskFull,
-            Self::Busy { .. } => Kind::Busy,
-            Self::Version { .. } => Kind::Version,
-            Self::Io { .. } => Kind::Io,
+            Self::File { kind, .. } => *kind,
         }
+    }
+}
+
+fn verdict(kind: Kind, path: &Path, what: &str) -> String {
+    let path = path.display();
+    match kind {
+        Kind::Missing => format!("there is no ledger at {path}; register the data set first"),
+        Kind::Exists => format!("{path} exists already; a ledger is never overwritten"),
+        Kind::ReadOnly => {
+            format!("{path} is read-only; spending needs write access to it and its folder")
+        }
+        Kind::Damaged => {
+            format!("the ledger {path} is damaged or was edited: {what}; restore it from a backup")
+        }
+        Kind::RolledBack => format!(
+            "the ledger {path} is an older copy or lost entries: {what}; restore the latest copy"
+        ),
+        Kind::DiskFull => format!(
+            "no space left for the ledger {path}; free some and try again, nothing was handed out"
+        ),
+        Kind::Busy => {
+            format!("the ledger {path} is in use by another process for too long; try again")
+        }
+        _ => format!("the ledger {path} cannot be used: {what}"),
     }
 }

@@ -7,14 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use reticent_accounting::{Cost, Currency, Price};
-use rusqlite::Connection;
 
 use crate::book::{Answer, Book, Request, Status, Totals};
 use crate::entry::{self, NO_HEAD, Spend, next_head, read_body, write_body};
-use crate::error::{LedgerError, Whose};
+use crate::error::{Kind, LedgerError, Whose};
 use crate::owner::Owner;
 use crate::sidecar;
-use crate::store::{self, Store, damaged, fault, io_fault};
+use crate::store::{Session, Store, damaged, file, io_fault};
 use crate::{Entry, EntryKind, Identity, RequestId};
 
 /// One process's handle on a ledger.
@@ -127,15 +126,11 @@ impl Ledger {
             check_budget(cap, identity.currency)?;
         }
         if path.exists() {
-            return Err(LedgerError::Exists {
-                path: path.to_owned(),
-            });
+            return Err(file(Kind::Exists, path, ""));
         }
         if sidecar::read(path)?.is_some() {
-            return Err(LedgerError::RolledBack {
-                path: path.to_owned(),
-                what: "its head file is there but the ledger is gone".to_owned(),
-            });
+            let what = "its head file is there but the ledger is gone";
+            return Err(file(Kind::RolledBack, path, what));
         }
         let body = body_of(path, &EntryKind::Created(Box::new(identity.clone())))?;
         let head = next_head(&NO_HEAD, 0, &body);
@@ -171,13 +166,12 @@ impl Ledger {
     /// total must fit under the cap of the data set and of the analyst.
     pub fn reserve(&mut self, analyst: &str, wanted: &[Wanted]) -> Result<Vec<Slot>, LedgerError> {
         self.check_process()?;
-        let path = self.store.path().to_owned();
         let write = self.store.write()?;
         let book = self.book.get_mut();
-        catch_up(&write, &path, book)?;
+        catch_up(&write, book)?;
         let owner = match &mut self.owner {
             Some(owner) => owner,
-            none => none.insert(Owner::acquire(&path).map_err(|e| io_fault(&path, e))?),
+            none => none.insert(Owner::acquire(write.path).map_err(|e| io_fault(write.path, e))?),
         };
         let mut draft = Draft::new(book, analyst);
         let mut slots = Vec::new();
@@ -185,7 +179,7 @@ impl Ledger {
         for want in wanted {
             let known = book.requests.get(&want.request);
             if let Some(answer) = known.and_then(|k| k.release) {
-                slots.push(Slot::Stored(load(&write, &path, &want.request, &answer)?));
+                slots.push(Slot::Stored(load(&write, &want.request, &answer)?));
                 continue;
             }
             if !seen.insert(want.request) {
@@ -195,12 +189,12 @@ impl Ledger {
                 });
             }
             let sequence = if let Some(known) = known {
-                check_takeover(&write, &path, known, want, owner, &self.issued)?;
+                check_takeover(&write, known, want, owner, &self.issued)?;
                 known.sequence
             } else {
-                draft.spend(&write, &path, book, want)?
+                draft.spend(&write, book, want)?
             };
-            store::set_owner(&write, &want.request, owner.id()).map_err(|e| fault(&path, e))?;
+            write.set_owner(&want.request, owner.id())?;
             slots.push(Slot::Paid(Paid {
                 request: want.request,
                 sequence,
@@ -212,7 +206,7 @@ impl Ledger {
             return Ok(slots);
         }
         draft.check_caps(book)?;
-        write.commit().map_err(|e| fault(&path, e))?;
+        write.commit()?;
         self.seal()?;
         for slot in &slots {
             if let Slot::Paid(paid) = slot {
@@ -226,16 +220,14 @@ impl Ledger {
     /// anything else is looked at; what counts is the reservation itself.
     pub fn check(&mut self, analyst: &str, wanted: &[Wanted]) -> Result<(), LedgerError> {
         self.check_process()?;
-        let path = self.store.path().to_owned();
-        // Dropped without a commit: rolled back.
         let write = self.store.write()?;
         let book = self.book.get_mut();
-        catch_up(&write, &path, book)?;
+        catch_up(&write, book)?;
         let mut draft = Draft::new(book, analyst);
         let mut seen = HashSet::new();
         for want in wanted {
             if !book.requests.contains_key(&want.request) && seen.insert(want.request) {
-                draft.spend(&write, &path, book, want)?;
+                draft.spend(&write, book, want)?;
             }
         }
         draft.check_caps(book)
@@ -248,19 +240,17 @@ impl Ledger {
     pub fn publish(&mut self, slot: Paid, payload: &[u8]) -> Result<Stored, LedgerError> {
         self.check_process()?;
         let Paid { request, owner, .. } = slot;
-        let path = self.store.path().to_owned();
         if self.owner.as_ref().is_none_or(|mine| mine.id() != owner) {
             return Err(LedgerError::StalePayment { request });
         }
         let write = self.store.write()?;
         let book = self.book.get_mut();
-        catch_up(&write, &path, book)?;
-        let failed = |e| fault(&path, e);
+        catch_up(&write, book)?;
         let unanswered = book
             .requests
             .get(&request)
             .is_some_and(|r| r.release.is_none());
-        let holder = store::owner(&write, &request).map_err(failed)?;
+        let holder = write.owner(&request)?;
         if !unanswered || holder.as_deref() != Some(owner.as_str()) {
             return Err(LedgerError::StalePayment { request });
         }
@@ -268,10 +258,10 @@ impl Ledger {
             request,
             digest: entry::digest(payload),
         };
-        let (sequence, head) = append(&write, &path, (book.sequence, book.head), &kind)?;
-        store::store_payload(&write, &request, payload).map_err(failed)?;
-        store::clear_owner(&write, &request).map_err(failed)?;
-        write.commit().map_err(failed)?;
+        let (sequence, head) = append(&write, (book.sequence, book.head), &kind)?;
+        write.store_payload(&request, payload)?;
+        write.clear_owner(&request)?;
+        write.commit()?;
         self.issued.remove(&request);
         self.seal()?;
         Ok(Stored {
@@ -286,7 +276,7 @@ impl Ledger {
         self.refresh()?;
         let answer = self.book.borrow().requests.get(id).and_then(|r| r.release);
         answer
-            .map(|answer| load(&*self.store.read()?, self.store.path(), id, &answer))
+            .map(|answer| load(&self.store.read()?, id, &answer))
             .transpose()
     }
 
@@ -299,19 +289,16 @@ impl Ledger {
     /// Every entry, oldest first; the chain is checked on the way.
     pub fn entries(&self) -> Result<Vec<Entry>, LedgerError> {
         let mut entries = Vec::new();
-        walk(&*self.store.read()?, self.store.path(), |entry| {
-            entries.push(entry);
-        })?;
+        walk(&self.store.read()?, |entry| entries.push(entry))?;
         Ok(entries)
     }
 
     /// Raises the cap of the data set; recorded in the chain, only ever upward.
     pub fn raise(&mut self, new_cap: &Cost, who: &str) -> Result<Status, LedgerError> {
         check_budget(new_cap, self.identity.currency)?;
-        let path = self.store.path().to_owned();
         let write = self.store.write()?;
         let book = self.book.get_mut();
-        catch_up(&write, &path, book)?;
+        catch_up(&write, book)?;
         if !book.identity.cap.within(new_cap) {
             return Err(LedgerError::CapLowered {
                 old: Box::new(book.identity.cap.clone()),
@@ -323,8 +310,8 @@ impl Ledger {
             cap: new_cap.clone(),
             who: who.to_owned(),
         };
-        append(&write, &path, (book.sequence, book.head), &kind)?;
-        write.commit().map_err(|e| fault(&path, e))?;
+        append(&write, (book.sequence, book.head), &kind)?;
+        write.commit()?;
         self.seal()?;
         self.status()
     }
@@ -333,27 +320,14 @@ impl Ledger {
     /// value's digest, every total, the head file, and whether a release lies on this chain.
     pub fn verify(&mut self, against: Option<&AgainstRelease>) -> Result<Report, LedgerError> {
         self.store.integrity()?;
-        let path = self.store.path().to_owned();
         let write = self.store.write()?;
-        let book = walk(&write, &path, drop)?;
-        check_head_file(&write, &path, &book, sidecar::read(&path)?)?;
+        let book = walk(&write, drop)?;
+        check_head_file(&write, &book, sidecar::read(write.path)?)?;
         let seen = self.book.get_mut();
-        check_contains(
-            &write,
-            &path,
-            seen.sequence,
-            &seen.head,
-            "what this process saw",
-        )?;
-        let values = check_values(&write, &path, &book)?;
+        check_contains(&write, seen.sequence, &seen.head, "what this process saw")?;
+        let values = check_values(&write, &book)?;
         if let Some(release) = against {
-            check_contains(
-                &write,
-                &path,
-                release.sequence,
-                &release.head,
-                "the release",
-            )?;
+            check_contains(&write, release.sequence, &release.head, "the release")?;
         }
         drop(write);
         let status = book.status();
@@ -373,17 +347,16 @@ impl Ledger {
         let recorded = sidecar::read(path)?;
         let read = self.store.read()?;
         let mut book = self.book.borrow_mut();
-        follow(&read, path, &mut book)?;
-        check_head_file(&read, path, &book, recorded)
+        follow(&read, &mut book)?;
+        check_head_file(&read, &book, recorded)
     }
 
     /// Records the newest head, under the write lock so that heads are recorded in order.
     fn seal(&mut self) -> Result<(), LedgerError> {
-        let path = self.store.path().to_owned();
         let write = self.store.write()?;
         let book = self.book.get_mut();
-        catch_up(&write, &path, book)?;
-        sidecar::write(&path, book.sequence, &book.head)?;
+        catch_up(&write, book)?;
+        sidecar::write(write.path, book.sequence, &book.head)?;
         self.identity = book.identity.clone();
         Ok(())
     }
@@ -393,10 +366,8 @@ impl Ledger {
         if self.owner.as_ref().is_none_or(Owner::is_mine) {
             return Ok(());
         }
-        Err(LedgerError::Io {
-            path: self.store.path().to_owned(),
-            source: "it was opened before this process was forked; open it again".into(),
-        })
+        let what = "it was opened before this process was forked; open it again";
+        Err(file(Kind::Io, self.store.path(), what))
     }
 }
 
@@ -422,13 +393,7 @@ impl Draft {
         }
     }
 
-    fn spend(
-        &mut self,
-        db: &Connection,
-        path: &Path,
-        book: &Book,
-        want: &Wanted,
-    ) -> Result<u64, LedgerError> {
+    fn spend(&mut self, db: &Session<'_>, book: &Book, want: &Wanted) -> Result<u64, LedgerError> {
         let relation = book.identity.relation;
         if want.price.under(relation).is_none() {
             return Err(LedgerError::Unbounded {
@@ -450,7 +415,7 @@ impl Draft {
             price: want.price.clone(),
             partition: want.partition.clone(),
         }));
-        self.tip = append(db, path, self.tip, &kind)?;
+        self.tip = append(db, self.tip, &kind)?;
         Ok(self.tip.0)
     }
 
@@ -515,8 +480,7 @@ fn check_cap(
 
 /// Whether an unanswered payment may serve a new draw.
 fn check_takeover(
-    db: &Connection,
-    path: &Path,
+    db: &Session<'_>,
     known: &Request,
     want: &Wanted,
     me: &Owner,
@@ -527,12 +491,12 @@ fn check_takeover(
     if known.spend.price != want.price || known.spend.partition != want.partition {
         return Err(LedgerError::PriceChanged { request, label });
     }
-    let alive = match store::owner(db, &request).map_err(|e| fault(path, e))? {
+    let alive = match db.owner(&request)? {
         None => false,
         Some(owner) if owner == me.id() => issued
             .get(&request)
             .is_some_and(|held| held.strong_count() > 0),
-        Some(owner) => Owner::is_alive(path, &owner).map_err(|e| io_fault(path, e))?,
+        Some(owner) => Owner::is_alive(db.path, &owner).map_err(|e| io_fault(db.path, e))?,
     };
     if alive {
         Err(LedgerError::InProgress { request, label })
@@ -542,12 +506,13 @@ fn check_takeover(
 }
 
 fn check_budget(cap: &Cost, currency: Currency) -> Result<(), LedgerError> {
-    Cost::budget_from_json(&cap.to_json(currency))
-        .map(drop)
-        .map_err(|_| LedgerError::NotABudget {
-            what: cap.describe(currency),
-            currency,
-        })
+    if cap.is_budget(currency) {
+        return Ok(());
+    }
+    Err(LedgerError::NotABudget {
+        what: cap.describe(currency),
+        currency,
+    })
 }
 
 /// The text of an entry made now; it must read back as the same entry, or the ledger could not be
@@ -556,10 +521,7 @@ fn body_of(path: &Path, kind: &EntryKind) -> Result<String, LedgerError> {
     let time = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |t| t.as_secs());
-    let body = write_body(kind, time).map_err(|e| LedgerError::Io {
-        path: path.to_owned(),
-        source: Box::new(e),
-    })?;
+    let body = write_body(kind, time).map_err(|e| file(Kind::Io, path, e.to_string()))?;
     match read_body(&body) {
         Ok((_, read)) if read == *kind => Ok(body),
         _ => Err(LedgerError::Unrecordable),
@@ -568,35 +530,27 @@ fn body_of(path: &Path, kind: &EntryKind) -> Result<String, LedgerError> {
 
 /// Writes an entry after `tip`; gives the new tip.
 fn append(
-    db: &Connection,
-    path: &Path,
+    db: &Session<'_>,
     tip: (u64, [u8; 32]),
     kind: &EntryKind,
 ) -> Result<(u64, [u8; 32]), LedgerError> {
     let sequence = tip
         .0
         .checked_add(1)
-        .ok_or_else(|| damaged(path, "it has too many entries"))?;
-    let body = body_of(path, kind)?;
+        .ok_or_else(|| damaged(db.path, "it has too many entries"))?;
+    let body = body_of(db.path, kind)?;
     let head = next_head(&tip.1, sequence, &body);
-    store::append(db, sequence, &body, &head).map_err(|e| fault(path, e))?;
+    db.append(sequence, &body, &head)?;
     Ok((sequence, head))
 }
 
-fn load(
-    db: &Connection,
-    path: &Path,
-    request: &RequestId,
-    answer: &Answer,
-) -> Result<Stored, LedgerError> {
-    let payload = store::payload(db, request)
-        .map_err(|e| fault(path, e))?
+fn load(db: &Session<'_>, request: &RequestId, answer: &Answer) -> Result<Stored, LedgerError> {
+    let payload = db
+        .payload(request)?
         .filter(|payload| entry::digest(payload) == answer.digest)
         .ok_or_else(|| {
-            damaged(
-                path,
-                format!("the stored value of request {request} is missing or was changed"),
-            )
+            let what = format!("the stored value of request {request} is missing or was changed");
+            damaged(db.path, what)
         })?;
     Ok(Stored {
         payload,
@@ -606,97 +560,88 @@ fn load(
 }
 
 fn read_book(store: &Store) -> Result<Book, LedgerError> {
-    let path = store.path();
     // The head file first: it never runs ahead of entries read later.
-    let recorded = sidecar::read(path)?;
+    let recorded = sidecar::read(store.path())?;
     let read = store.read()?;
-    let book = walk(&read, path, drop)?;
-    check_head_file(&read, path, &book, recorded)?;
+    let book = walk(&read, drop)?;
+    check_head_file(&read, &book, recorded)?;
     Ok(book)
 }
 
 /// The book from entry 0 on, every link checked.
-fn walk(db: &Connection, path: &Path, mut each: impl FnMut(Entry)) -> Result<Book, LedgerError> {
-    let first = store::row(db, 0)
-        .map_err(|e| fault(path, e))?
-        .ok_or_else(|| damaged(path, "entry 0 is missing"))?;
+fn walk(db: &Session<'_>, mut each: impl FnMut(Entry)) -> Result<Book, LedgerError> {
+    let first = db
+        .row(0)?
+        .ok_or_else(|| damaged(db.path, "entry 0 is missing"))?;
     let (mut book, entry) =
-        Book::open(&first.body, &first.head).map_err(|what| damaged(path, what))?;
+        Book::open(&first.body, &first.head).map_err(|what| damaged(db.path, what))?;
     each(entry);
-    extend(db, path, &mut book, each)?;
+    extend(db, &mut book, each)?;
     Ok(book)
 }
 
 fn extend(
-    db: &Connection,
-    path: &Path,
+    db: &Session<'_>,
     book: &mut Book,
     mut each: impl FnMut(Entry),
 ) -> Result<(), LedgerError> {
-    store::rows_after(db, book.sequence, |row| {
+    db.rows_after(book.sequence, |row| {
         book.follow(row.sequence, &row.body, &row.head)
             .map(&mut each)
     })
-    .map_err(|e| fault(path, e))?
-    .map_err(|what| damaged(path, what))
 }
 
 /// Takes in new entries; what was seen before must still be there.
-fn follow(db: &Connection, path: &Path, book: &mut Book) -> Result<(), LedgerError> {
-    check_contains(db, path, book.sequence, &book.head, "what this process saw")?;
-    extend(db, path, book, drop)
+fn follow(db: &Session<'_>, book: &mut Book) -> Result<(), LedgerError> {
+    check_contains(db, book.sequence, &book.head, "what this process saw")?;
+    extend(db, book, drop)
 }
 
 /// [`follow`] inside a write transaction, with the head file.
-fn catch_up(db: &Connection, path: &Path, book: &mut Book) -> Result<(), LedgerError> {
-    follow(db, path, book)?;
-    let recorded = sidecar::read(path)?;
+fn catch_up(db: &Session<'_>, book: &mut Book) -> Result<(), LedgerError> {
+    follow(db, book)?;
+    let recorded = sidecar::read(db.path)?;
     if recorded.is_none() && book.sequence == 0 {
         // Registration was cut before it wrote the file; later entries need it.
-        return sidecar::write(path, 0, &book.head);
+        return sidecar::write(db.path, 0, &book.head);
     }
-    check_head_file(db, path, book, recorded)
+    check_head_file(db, book, recorded)
 }
 
 fn check_head_file(
-    db: &Connection,
-    path: &Path,
+    db: &Session<'_>,
     book: &Book,
     recorded: Option<(u64, [u8; 32])>,
 ) -> Result<(), LedgerError> {
     match recorded {
-        Some((sequence, head)) => check_contains(db, path, sequence, &head, "its head file"),
+        Some((sequence, head)) => check_contains(db, sequence, &head, "its head file"),
         // Registration may have been cut between the ledger and its head file.
         None if book.sequence == 0 => Ok(()),
         None => Err(damaged(
-            path,
+            db.path,
             "its head file (same name with .head) is missing",
         )),
     }
 }
 
 fn check_contains(
-    db: &Connection,
-    path: &Path,
+    db: &Session<'_>,
     sequence: u64,
     head: &[u8; 32],
     whose: &str,
 ) -> Result<(), LedgerError> {
-    let what = match store::row(db, sequence).map_err(|e| fault(path, e))? {
+    let what = match db.row(sequence)? {
         Some(row) if row.head == *head => return Ok(()),
         Some(_) => format!("entry {sequence} is not the one {whose} names"),
         None => format!("{whose} names entry {sequence}, which is not there"),
     };
-    Err(LedgerError::RolledBack {
-        path: path.to_owned(),
-        what,
-    })
+    Err(file(Kind::RolledBack, db.path, what))
 }
 
 /// Every answered request has its value, and there is no other value.
-fn check_values(db: &Connection, path: &Path, book: &Book) -> Result<u64, LedgerError> {
+fn check_values(db: &Session<'_>, book: &Book) -> Result<u64, LedgerError> {
     let mut values = 0_u64;
-    store::payloads(db, |request, payload| {
+    db.payloads(|request, payload| {
         values = values.saturating_add(1);
         let answer = book.requests.get(&request).and_then(|r| r.release);
         if answer.is_some_and(|a| a.digest == entry::digest(payload)) {
@@ -706,9 +651,7 @@ fn check_values(db: &Connection, path: &Path, book: &Book) -> Result<u64, Ledger
                 "the stored value of request {request} was changed or never released"
             ))
         }
-    })
-    .map_err(|e| fault(path, e))?
-    .map_err(|what| damaged(path, what))?;
+    })?;
     let answered = book
         .requests
         .values()
@@ -717,10 +660,8 @@ fn check_values(db: &Connection, path: &Path, book: &Book) -> Result<u64, Ledger
     if u64::try_from(answered) == Ok(values) {
         Ok(values)
     } else {
-        Err(damaged(
-            path,
-            format!("{answered} requests were answered but {values} values are stored"),
-        ))
+        let what = format!("{answered} requests were answered but {values} values are stored");
+        Err(damaged(db.path, what))
     }
 }
 
@@ -729,7 +670,6 @@ mod tests {
     use reticent_accounting::{Rational, Relation};
 
     use super::*;
-    use crate::Kind;
 
     fn ledger(folder: &Path) -> Ledger {
         let identity = Identity {

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Transaction, TransactionBehavior,
 };
 
 use crate::RequestId;
-use crate::error::LedgerError;
+use crate::error::{Kind, LedgerError};
 use crate::owner::random_name;
 use crate::sidecar::beside;
 
@@ -42,6 +42,12 @@ pub(crate) struct Store {
     path: PathBuf,
 }
 
+/// A transaction on the database at `path`.
+pub(crate) struct Session<'a> {
+    transaction: Transaction<'a>,
+    pub(crate) path: &'a Path,
+}
+
 /// One row of the chain.
 pub(crate) struct Row {
     pub(crate) sequence: u64,
@@ -56,7 +62,7 @@ impl Store {
         let name = random_name().map_err(|e| io_fault(path, e))?;
         let draft = beside(path, &format!(".new-{name}"));
         let made = write_draft(&draft, body, head)
-            .map_err(|e| fault(path, e))
+            .map_err(|e| fault(path, &e))
             .and_then(|()| publish_draft(&draft, path));
         for suffix in ["", "-wal", "-shm", "-journal"] {
             // What was published keeps its own name.
@@ -69,9 +75,7 @@ impl Store {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         match fs::metadata(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(LedgerError::Missing {
-                    path: path.to_owned(),
-                });
+                return Err(file(Kind::Missing, path, ""));
             }
             Err(e) => return Err(io_fault(path, e)),
             Ok(found) if !found.is_file() => return Err(damaged(path, "it is not a file")),
@@ -83,7 +87,7 @@ impl Store {
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )
-        .map_err(|e| fault(path, e))?;
+        .map_err(|e| fault(path, &e))?;
         let mut store = Self {
             connection,
             path: path.to_owned(),
@@ -97,19 +101,22 @@ impl Store {
         &self.path
     }
 
-    /// Starts a write transaction: no other process writes until it ends.
-    pub(crate) fn write(&mut self) -> Result<Transaction<'_>, LedgerError> {
+    /// Starts a write transaction: no other process writes until it ends. Dropped without a commit it is undone.
+    pub(crate) fn write(&mut self) -> Result<Session<'_>, LedgerError> {
         let path = &self.path;
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|e| fault(path, e))
+            .map(|transaction| Session { transaction, path })
+            .map_err(|e| fault(path, &e))
     }
 
     /// A consistent view for several reads.
-    pub(crate) fn read(&self) -> Result<Transaction<'_>, LedgerError> {
+    pub(crate) fn read(&self) -> Result<Session<'_>, LedgerError> {
+        let path = &self.path;
         self.connection
             .unchecked_transaction()
-            .map_err(|e| fault(&self.path, e))
+            .map(|transaction| Session { transaction, path })
+            .map_err(|e| fault(path, &e))
     }
 
     /// SQLite's own check of the whole file.
@@ -117,7 +124,7 @@ impl Store {
         let verdict: String = self
             .connection
             .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-            .map_err(|e| fault(&self.path, e))?;
+            .map_err(|e| fault(&self.path, &e))?;
         if verdict == "ok" {
             Ok(())
         } else {
@@ -132,7 +139,7 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), LedgerError> {
         let path = self.path.clone();
-        let failed = |e| fault(&path, e);
+        let failed = |e| fault(&path, &e);
         self.connection
             .busy_handler(Some(wait_for_lock))
             .map_err(failed)?;
@@ -141,7 +148,7 @@ impl Store {
             .is_readonly(rusqlite::MAIN_DB)
             .map_err(failed)?
         {
-            return Err(LedgerError::ReadOnly { path });
+            return Err(file(Kind::ReadOnly, &path, ""));
         }
         let application: i64 = pragma(&self.connection, "application_id").map_err(failed)?;
         if application != APPLICATION {
@@ -152,18 +159,19 @@ impl Store {
         match found {
             FORMAT => Ok(()),
             0 => self.migrate_from_0(),
-            _ => Err(LedgerError::Version {
-                path,
-                found,
-                supported: FORMAT,
-            }),
+            _ => {
+                let what = format!(
+                    "it has format version {found}; this program knows up to {FORMAT}: use a newer one"
+                );
+                Err(file(Kind::Version, &path, what))
+            }
         }
     }
 
     fn migrate_from_0(&mut self) -> Result<(), LedgerError> {
         let path = self.path.clone();
-        let failed = |e| fault(&path, e);
-        let write = self.write()?;
+        let failed = |e| fault(&path, &e);
+        let write = self.write()?.transaction;
         // Another process may have migrated while this one waited for the lock.
         if pragma(&write, "user_version").map_err(failed)? == 0 {
             write.execute_batch(CLAIMS).map_err(failed)?;
@@ -175,128 +183,147 @@ impl Store {
     }
 }
 
-/// The row at a place in the chain.
-pub(crate) fn row(db: &Connection, sequence: u64) -> rusqlite::Result<Option<Row>> {
-    db.query_row(
-        "SELECT sequence, body, head FROM entries WHERE sequence = ?1",
-        [place(sequence)],
-        read_row,
-    )
-    .optional()
-}
-
-/// Hands every row after a place to `each`, in order.
-pub(crate) fn rows_after<E>(
-    db: &Connection,
-    sequence: u64,
-    mut each: impl FnMut(Row) -> Result<(), E>,
-) -> rusqlite::Result<Result<(), E>> {
-    let mut query = db.prepare_cached(
-        "SELECT sequence, body, head FROM entries WHERE sequence > ?1 ORDER BY sequence",
-    )?;
-    let mut rows = query.query([place(sequence)])?;
-    while let Some(row) = rows.next()? {
-        if let Err(stopped) = each(read_row(row)?) {
-            return Ok(Err(stopped));
-        }
+impl Session<'_> {
+    /// Makes what was written permanent.
+    pub(crate) fn commit(self) -> Result<(), LedgerError> {
+        let path = self.path;
+        self.transaction.commit().map_err(|e| fault(path, &e))
     }
-    Ok(Ok(()))
+
+    /// The row at a place in the chain.
+    pub(crate) fn row(&self, sequence: u64) -> Result<Option<Row>, LedgerError> {
+        let sql = "SELECT sequence, body, head FROM entries WHERE sequence = ?1";
+        self.one(sql, [place(sequence)], read_row)
+    }
+
+    /// Hands every row after a place to `each`, in order; what `each` objects to is damage.
+    pub(crate) fn rows_after(
+        &self,
+        sequence: u64,
+        mut each: impl FnMut(Row) -> Result<(), String>,
+    ) -> Result<(), LedgerError> {
+        let sql = "SELECT sequence, body, head FROM entries WHERE sequence > ?1 ORDER BY sequence";
+        self.all(sql, [place(sequence)], |row| Ok(each(read_row(row)?)))
+    }
+
+    /// Adds a row to the chain.
+    pub(crate) fn append(
+        &self,
+        sequence: u64,
+        body: &str,
+        head: &[u8; 32],
+    ) -> Result<(), LedgerError> {
+        append(&self.transaction, sequence, body, head).map_err(|e| fault(self.path, &e))
+    }
+
+    /// The stored value of a request.
+    pub(crate) fn payload(&self, request: &RequestId) -> Result<Option<Vec<u8>>, LedgerError> {
+        let sql = "SELECT payload FROM payloads WHERE request = ?1";
+        self.one(sql, [request.as_bytes()], |row| row.get(0))
+    }
+
+    /// Stores the value of a request; a second one is a constraint violation.
+    pub(crate) fn store_payload(
+        &self,
+        request: &RequestId,
+        payload: &[u8],
+    ) -> Result<(), LedgerError> {
+        let sql = "INSERT INTO payloads (request, payload) VALUES (?1, ?2)";
+        self.run(sql, (request.as_bytes(), payload))
+    }
+
+    /// Hands every stored value to `each`; what `each` objects to is damage.
+    pub(crate) fn payloads(
+        &self,
+        mut each: impl FnMut(RequestId, &[u8]) -> Result<(), String>,
+    ) -> Result<(), LedgerError> {
+        self.all("SELECT request, payload FROM payloads", [], |row| {
+            let payload = row.get_ref(1)?.as_blob()?;
+            Ok(each(RequestId::from_bytes(row.get(0)?), payload))
+        })
+    }
+
+    /// Who holds a reservation.
+    pub(crate) fn owner(&self, request: &RequestId) -> Result<Option<String>, LedgerError> {
+        let sql = "SELECT owner FROM claims WHERE request = ?1";
+        self.one(sql, [request.as_bytes()], |row| row.get(0))
+    }
+
+    /// Gives a reservation to an owner.
+    pub(crate) fn set_owner(&self, request: &RequestId, owner: &str) -> Result<(), LedgerError> {
+        let sql = "INSERT OR REPLACE INTO claims (request, owner) VALUES (?1, ?2)";
+        self.run(sql, (request.as_bytes(), owner))
+    }
+
+    /// Forgets who held a reservation that is now answered.
+    pub(crate) fn clear_owner(&self, request: &RequestId) -> Result<(), LedgerError> {
+        let sql = "DELETE FROM claims WHERE request = ?1";
+        self.run(sql, [request.as_bytes()])
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, LedgerError> {
+        let found = self.transaction.query_row(sql, parameters, read);
+        found.optional().map_err(|e| fault(self.path, &e))
+    }
+
+    fn run(&self, sql: &str, parameters: impl Params) -> Result<(), LedgerError> {
+        let done = self.transaction.execute(sql, parameters);
+        done.map(drop).map_err(|e| fault(self.path, &e))
+    }
+
+    fn all(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        mut each: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Result<(), String>>,
+    ) -> Result<(), LedgerError> {
+        let visit = || {
+            let mut query = self.transaction.prepare_cached(sql)?;
+            let mut rows = query.query(parameters)?;
+            while let Some(row) = rows.next()? {
+                let seen = each(row)?;
+                if seen.is_err() {
+                    return Ok(seen);
+                }
+            }
+            Ok(Ok(()))
+        };
+        visit()
+            .map_err(|e| fault(self.path, &e))?
+            .map_err(|what| damaged(self.path, what))
+    }
 }
 
 /// Adds a row to the chain.
-pub(crate) fn append(
-    db: &Connection,
-    sequence: u64,
-    body: &str,
-    head: &[u8; 32],
-) -> rusqlite::Result<()> {
+fn append(db: &Connection, sequence: u64, body: &str, head: &[u8; 32]) -> rusqlite::Result<()> {
     db.prepare_cached("INSERT INTO entries (sequence, body, head) VALUES (?1, ?2, ?3)")?
         .execute((place(sequence), body, head))
         .map(drop)
 }
 
-/// The stored value of a request.
-pub(crate) fn payload(db: &Connection, request: &RequestId) -> rusqlite::Result<Option<Vec<u8>>> {
-    db.query_row(
-        "SELECT payload FROM payloads WHERE request = ?1",
-        [request.as_bytes()],
-        |row| row.get(0),
-    )
-    .optional()
-}
-
-/// Stores the value of a request; a second one is a constraint violation.
-pub(crate) fn store_payload(
-    db: &Connection,
-    request: &RequestId,
-    payload: &[u8],
-) -> rusqlite::Result<()> {
-    db.execute(
-        "INSERT INTO payloads (request, payload) VALUES (?1, ?2)",
-        (request.as_bytes(), payload),
-    )
-    .map(drop)
-}
-
-/// Hands every stored value to `each`.
-pub(crate) fn payloads<E>(
-    db: &Connection,
-    mut each: impl FnMut(RequestId, &[u8]) -> Result<(), E>,
-) -> rusqlite::Result<Result<(), E>> {
-    let mut query = db.prepare("SELECT request, payload FROM payloads")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        let payload = row.get_ref(1)?.as_blob()?;
-        if let Err(stopped) = each(RequestId::from_bytes(row.get(0)?), payload) {
-            return Ok(Err(stopped));
-        }
+/// A failure of the file as this crate's error.
+pub(crate) fn file(kind: Kind, path: &Path, what: impl Into<String>) -> LedgerError {
+    LedgerError::File {
+        kind,
+        path: path.to_owned(),
+        what: what.into(),
     }
-    Ok(Ok(()))
-}
-
-/// Who holds a reservation.
-pub(crate) fn owner(db: &Connection, request: &RequestId) -> rusqlite::Result<Option<String>> {
-    db.query_row(
-        "SELECT owner FROM claims WHERE request = ?1",
-        [request.as_bytes()],
-        |row| row.get(0),
-    )
-    .optional()
-}
-
-/// Gives a reservation to an owner.
-pub(crate) fn set_owner(db: &Connection, request: &RequestId, owner: &str) -> rusqlite::Result<()> {
-    db.execute(
-        "INSERT OR REPLACE INTO claims (request, owner) VALUES (?1, ?2)",
-        (request.as_bytes(), owner),
-    )
-    .map(drop)
-}
-
-/// Forgets who held a reservation that is now answered.
-pub(crate) fn clear_owner(db: &Connection, request: &RequestId) -> rusqlite::Result<()> {
-    db.execute(
-        "DELETE FROM claims WHERE request = ?1",
-        [request.as_bytes()],
-    )
-    .map(drop)
 }
 
 /// A database error as this crate's error.
-pub(crate) fn fault(path: &Path, error: rusqlite::Error) -> LedgerError {
+fn fault(path: &Path, error: &rusqlite::Error) -> LedgerError {
     use rusqlite::Error as Sql;
-    let path = path.to_owned();
-    let code = error.sqlite_error_code();
     let no_space = error.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
-    match (code, &error) {
-        _ if no_space => LedgerError::DiskFull { path },
-        (Some(ErrorCode::DiskFull), _) => LedgerError::DiskFull { path },
-        (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
-            LedgerError::Busy { path }
-        }
-        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => {
-            LedgerError::ReadOnly { path }
-        }
+    let kind = match (error.sqlite_error_code(), error) {
+        _ if no_space => Kind::DiskFull,
+        (Some(ErrorCode::DiskFull), _) => Kind::DiskFull,
+        (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => Kind::Busy,
+        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => Kind::ReadOnly,
         (
             Some(
                 ErrorCode::DatabaseCorrupt
@@ -312,40 +339,28 @@ pub(crate) fn fault(path: &Path, error: rusqlite::Error) -> LedgerError {
             | Sql::FromSqlConversionFailure(..)
             | Sql::IntegralValueOutOfRange(..)
             | Sql::QueryReturnedNoRows,
-        ) => LedgerError::Damaged {
-            path,
-            what: error.to_string(),
-        },
-        _ => LedgerError::Io {
-            path,
-            source: Box::new(error),
-        },
-    }
+        ) => Kind::Damaged,
+        _ => Kind::Io,
+    };
+    file(kind, path, error.to_string())
 }
 
 /// A file error as this crate's error.
+#[allow(clippy::needless_pass_by_value, reason = "the shape map_err asks for")]
 pub(crate) fn io_fault(path: &Path, error: io::Error) -> LedgerError {
-    let path = path.to_owned();
-    match error.kind() {
+    let kind = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            LedgerError::DiskFull { path }
+            Kind::DiskFull
         }
-        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            LedgerError::ReadOnly { path }
-        }
-        _ => LedgerError::Io {
-            path,
-            source: Box::new(error),
-        },
-    }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Kind::ReadOnly,
+        _ => Kind::Io,
+    };
+    file(kind, path, error.to_string())
 }
 
 /// Damage found by our own checks.
 pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> LedgerError {
-    LedgerError::Damaged {
-        path: path.to_owned(),
-        what: what.into(),
-    }
+    file(Kind::Damaged, path, what)
 }
 
 fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
@@ -404,9 +419,7 @@ fn write_draft(draft: &Path, body: &str, head: &[u8; 32]) -> rusqlite::Result<()
 
 /// Gives the finished draft its name, unless that name is taken.
 fn publish_draft(draft: &Path, path: &Path) -> Result<(), LedgerError> {
-    let exists = || LedgerError::Exists {
-        path: path.to_owned(),
-    };
+    let exists = || file(Kind::Exists, path, "");
     let link = || -> io::Result<()> {
         File::open(draft)?.sync_all()?;
         fs::hard_link(draft, path)

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use reticent_accounting::Event;
+use reticent_laws::Law;
 use reticent_noise::{Lattice, Noise};
 use serde::{Deserialize, Serialize};
 

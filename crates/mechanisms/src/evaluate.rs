@@ -11,12 +11,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use reticent_expressions::apply;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::program::{
-    Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy, apply,
-};
+use crate::program::{Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy};
 use crate::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema};
 
 /// Whom the guarantee protects.
@@ -76,7 +75,6 @@ impl Admission {
 pub(crate) struct Prepared {
     program: RowProgram,
     bounds: Vec<Interval>,
-    narrowed: Vec<Option<Interval>>,
     declared: Vec<Option<Interval>>,
     used: Vec<usize>,
     /// Per term, the column it consists of, if no later term reads that column.
@@ -95,16 +93,11 @@ pub(crate) struct Evaluated {
 impl Prepared {
     pub(crate) fn new(program: &RowProgram, schema: &Schema) -> Result<Self, ProgramError> {
         let bounds = program.bounds(schema)?;
-        let scope = Scope::new(schema, program.filter.as_ref());
-        let plain = Scope::new(schema, None);
-        let each = |s: &Scope<'_>| {
-            (0..schema.columns.len())
-                .map(|c| s.column(c).ok())
-                .collect()
-        };
+        let scope = Scope::new(schema, None);
         Ok(Self {
-            narrowed: each(&scope),
-            declared: each(&plain),
+            declared: (0..schema.columns.len())
+                .map(|c| scope.column(c).ok())
+                .collect(),
             used: program.columns(),
             last: last_uses(&program.terms),
             bounds,
@@ -156,14 +149,13 @@ impl Prepared {
         for &c in &self.used {
             inputs.present(c, &mut keep);
         }
+        inputs.read(&self.used, &self.declared);
         if let Some(filter) = &self.program.filter {
-            inputs.read(&self.used, &self.declared);
             let truth = inputs.values(filter, &[], n);
             keep.iter_mut()
                 .zip(truth.iter())
                 .for_each(|(k, t)| *k = *k && *t != 0.0);
         }
-        inputs.read(&self.used, &self.narrowed);
         let mut terms: Vec<Vec<f64>> = Vec::with_capacity(self.program.terms.len());
         let uses = self.last.iter().zip(&self.bounds);
         for (term, (last, bound)) in self.program.terms.iter().zip(uses) {
@@ -284,7 +276,6 @@ impl Inputs<'_> {
 
     /// Reads the numeric columns; missing cells are imputed or (dropped anyway) low.
     fn read(&mut self, used: &[usize], bounds: &[Option<Interval>]) {
-        self.numbers.clear();
         for &c in used {
             let Some(Some(bound)) = bounds.get(c).copied() else {
                 continue;
@@ -684,7 +675,10 @@ mod tests {
                 batch: &batch,
                 numbers: HashMap::new(),
             };
-            inputs.read(&prepared.used, &prepared.narrowed);
+            // what the records that pass the filter can hold
+            let scope = Scope::new(&schema, program.filter.as_ref());
+            let narrowed: Vec<_> = (0..6).map(|c| scope.column(c).ok()).collect();
+            inputs.read(&prepared.used, &narrowed);
             let mut earlier: Vec<Vec<f64>> = Vec::new();
             for (term, bound) in program.terms.iter().zip(prepared.bounds()) {
                 let raw = inputs.values(term, &earlier, 40).into_owned();

@@ -5,8 +5,9 @@
 //! infinities and values out of bounds are clamped; a text that is not a declared level goes to the
 //! declared substitute level or makes the record drop out. None of these rules looks at another record.
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+pub use reticent_expressions::{Column, Kind, Missing, Schema};
 
 /// The integer that stands for a missing cell of an integer column.
 pub const MISSING_INTEGER: i64 = i64::MIN;
@@ -14,74 +15,6 @@ pub const MISSING_INTEGER: i64 = i64::MIN;
 pub const MISSING_CODE: u32 = u32::MAX;
 /// The code that stands for a text which is not among the declared levels.
 pub const OTHER_CODE: u32 = u32::MAX - 1;
-
-/// What a column holds, with the public facts that bound it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Kind {
-    /// Whole numbers, clamped into `lower..=upper`.
-    Integer {
-        /// Smallest value that counts.
-        lower: i64,
-        /// Largest value that counts.
-        upper: i64,
-    },
-    /// Real numbers, clamped into `lower..=upper`.
-    Real {
-        /// Smallest value that counts.
-        lower: f64,
-        /// Largest value that counts.
-        upper: f64,
-    },
-    /// One of a declared list of texts; the order is that of treatment coding.
-    Levels {
-        /// The declared texts.
-        levels: Vec<String>,
-        /// Index of the level that stands for undeclared texts; `None` drops such a record.
-        other: Option<u32>,
-    },
-    /// An identifier of the privacy unit; never a value.
-    Id,
-}
-
-/// What a missing cell does to its record.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Missing {
-    /// The record does not take part in releases that use this column.
-    Drop,
-    /// The cell is read as this number (for level columns: this level index).
-    Impute(f64),
-}
-
-/// One declared column.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Column {
-    /// Name as in the data.
-    pub name: String,
-    /// Type and bounds.
-    pub kind: Kind,
-    /// Treatment of missing cells.
-    pub missing: Missing,
-}
-
-/// The declared columns, in the curator's order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Schema {
-    /// The columns.
-    pub columns: Vec<Column>,
-}
-
-impl Schema {
-    /// Position of the column of that name.
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name == name)
-    }
-
-    /// Digest of the schema's versioned bytes; part of what a ledger remembers.
-    pub fn digest(&self) -> [u8; 32] {
-        let bytes = serde_json::to_vec(self).unwrap_or_default();
-        Sha256::digest(&bytes).into()
-    }
-}
 
 /// The decoded cells of one column in a batch.
 #[derive(Clone, Debug, PartialEq)]

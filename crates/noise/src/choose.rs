@@ -33,7 +33,7 @@ pub struct Cell {
 
 impl LogWeights {
     /// The loss of largest weight among cells that can be chosen.
-    pub(crate) fn best_loss(&self) -> Option<u128> {
+    pub fn best_loss(&self) -> Option<u128> {
         let losses = self
             .cells
             .iter()
@@ -72,26 +72,6 @@ impl LogWeights {
         } else {
             self.rate.clone()
         }
-    }
-
-    /// Probabilities of the cells in floating point (relative error about 1e-13), for enumeration and tests.
-    pub fn probabilities(&self) -> Vec<f64> {
-        let Some(best) = self.best_loss() else {
-            return vec![0.0; self.cells.len()];
-        };
-        let rate = self.speed().to_f64().value();
-        let weight = |c: &Cell| {
-            let gap = c.loss.abs_diff(best);
-            let factor = if gap == 0 {
-                1.0
-            } else {
-                libm::exp(-(rate * gap as f64))
-            };
-            c.multiplicity as f64 * factor
-        };
-        let weights: Vec<f64> = self.cells.iter().map(weight).collect();
-        let total: f64 = weights.iter().sum();
-        weights.into_iter().map(|w| w / total).collect()
     }
 }
 

@@ -5,12 +5,13 @@
 //! is decided. Nothing here sees private data, so nothing here can depend on it.
 //!
 //! - [`Noise`] is the one interface of mechanisms to randomness: [`Draws`] for releases, [`Seeded`] for
-//!   simulations, [`Tape`] for replay, [`Silent`] for noise off, [`enumerate`] for exact output laws.
+//!   simulations, [`Silent`] for noise off. Replay and exact output laws: crate `reticent-laws`.
 //! - [`Lattice`] names the distributions on the integers, [`Scale`] their parameter.
 //! - [`exact`] holds the samplers, `fast` and `refine` the floating-point and big-integer enclosures that carry them.
 //!
 //! ```
-//! use reticent_noise::{Draws, Lattice, Noise, Rational, Scale, Window, enumerate};
+//! use reticent_laws::{Window, enumerate};
+//! use reticent_noise::{Draws, Lattice, Noise, Rational, Scale};
 //!
 //! // a count of 40 with epsilon 1/2: two-sided discrete Laplace of scale 2
 //! let noise = Lattice::Laplace(Scale::at_least(&Rational::from(2_u8))?);
@@ -41,7 +42,6 @@
 )]
 
 mod choose;
-mod enumerate;
 pub mod exact;
 mod fast;
 mod lattice;
@@ -50,11 +50,10 @@ mod scale;
 mod source;
 
 pub use choose::{Cell, LogWeights};
-pub use enumerate::{Distribution, Window, enumerate};
 pub use lattice::Lattice;
 pub use refine::GammaNorm;
 pub use scale::{NoiseError, Scale};
-pub use source::{Draws, Noise, Recorder, Seeded, Silent, Tape};
+pub use source::{Draws, Noise, Seeded, Silent};
 
 /// An exact rational number.
 pub type Rational = dashu::rational::RBig;

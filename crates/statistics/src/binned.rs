@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use reticent_accounting::{AccountingError, Event, Rational, split};
+use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold};
 use reticent_mechanisms::primitives::{Counts, Medians, Sums};
 use reticent_mechanisms::program::Expr;

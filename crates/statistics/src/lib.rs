@@ -24,6 +24,7 @@ pub mod roc;
 mod scale;
 pub mod simple;
 mod student;
+pub mod zcdp;
 
 pub use common::{Facts, Prepared, StatisticsError};
 pub use design::DesignSpec;

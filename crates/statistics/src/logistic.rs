@@ -5,7 +5,7 @@ use reticent_accounting::{
 };
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Objective, Quantile};
-use reticent_mechanisms::program::{Expr, Function};
+use reticent_mechanisms::program::{Expr, Function, squared_norm_bound};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
@@ -96,9 +96,8 @@ pub fn prepare(
         .map(|((_, e), a)| a.apply(e, 1.0))
         .collect();
     terms.push(design.outcome.clone());
-    let bound = facts
-        .program(&terms)
-        .squared_norm_bound(facts.schema, &(0..d).collect::<Vec<_>>())?;
+    let bounds = facts.program(&terms).bounds(facts.schema)?;
+    let bound = squared_norm_bound(&terms, &bounds, &(0..d).collect::<Vec<_>>())?;
     let (radius, intercept) = match config.scaling {
         Scaling::Bounds => {
             // A relative margin above the rounding of the row norm, so that no row is shortened by it.

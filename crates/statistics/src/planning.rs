@@ -1,6 +1,7 @@
 //! What accuracy to expect, from public numbers only: for `price`, before anything is spent.
 
 use reticent_accounting::{Rational, rational_to_f64, share, split};
+use reticent_laws::Law;
 use reticent_mechanisms::primitives::{Counts, Payment};
 use reticent_mechanisms::program::Expr;
 use serde::Serialize;

@@ -5,6 +5,7 @@
 //! a printed seed: they are an image of the noisy counts, not of rows.
 
 use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, split};
+use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::Counts;
 use reticent_mechanisms::program::{Expr, Interval};

@@ -9,8 +9,8 @@ use reticent_audit::density::{
 use reticent_audit::neighbours::{TAIL, losses};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::neighbours;
+use reticent_laws::{Window, enumerate};
 use reticent_mechanisms::primitives::Range;
-use reticent_noise::{Window, enumerate};
 
 /// Probabilities of the answers 0, 1, … of a mechanism with one index as its output.
 fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {
@@ -25,7 +25,7 @@ fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64
     (0..4).map(|i| law.mass(&i)).collect()
 }
 
-fn close(found: &[f64], wanted: &[f64], tolerance: f64) {
+pub(crate) fn close(found: &[f64], wanted: &[f64], tolerance: f64) {
     assert_eq!(found.len(), wanted.len());
     for (f, w) in found.iter().zip(wanted) {
         assert!(

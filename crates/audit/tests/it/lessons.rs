@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use reticent_accounting::{
     AccountingError, Cost, Currency, Event, Rational, Relation, Size, parse_decimal,
-    rational_to_f64, sequential, zcdp,
+    rational_to_f64, sequential,
 };
 use reticent_audit::density::gaussian_epsilon;
 use reticent_audit::tables::{id, real};
@@ -484,7 +484,7 @@ fn composed_gaussian_steps_against_the_exact_curve() {
     for k in [1_u32, 10, 1000] {
         let each = rational("0.0005");
         let rho = &each * Rational::from(k);
-        let composed = rational_to_f64(&zcdp::epsilon(&rho, &delta).unwrap());
+        let composed = rational_to_f64(&reticent_statistics::zcdp::epsilon(&rho, &delta).unwrap());
         // ρ = 1/(2σ²) for one step of sensitivity 1
         let sigma = (1.0 / (2.0 * 0.0005_f64)).sqrt();
         let exact = gaussian_epsilon(sigma, 1e-6, f64::from(k).sqrt());

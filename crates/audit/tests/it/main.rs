@@ -6,6 +6,7 @@ mod composites;
 mod golden;
 mod lessons;
 mod neighbours;
+mod objective;
 mod registry;
 mod statistical;
 

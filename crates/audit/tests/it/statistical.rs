@@ -11,7 +11,8 @@ use reticent_audit::alarms::{self, Hits, epsilon_at_least};
 use reticent_audit::canary::Weakened;
 use reticent_audit::neighbours::TAIL;
 use reticent_audit::purchases::Purchase;
-use reticent_noise::{Distribution, Noise, Seeded, Window, enumerate};
+use reticent_laws::{Distribution, Window, enumerate};
+use reticent_noise::{Noise, Seeded};
 
 const RUNS: u64 = 100_000;
 const FALSE_ALARM: f64 = 1e-9;

@@ -12,9 +12,22 @@ fn root() -> PathBuf {
 const ALLOWED: &[(&str, &[&str])] = &[
     ("accounting", &[]),
     ("noise", &[]),
+    ("solver", &[]),
+    ("expressions", &[]),
+    ("laws", &["noise"]),
     ("ledger", &["accounting"]),
-    ("mechanisms", &["accounting", "noise", "ledger"]),
-    ("statistics", &["accounting", "noise", "mechanisms"]),
+    (
+        "mechanisms",
+        &[
+            "accounting",
+            "noise",
+            "ledger",
+            "expressions",
+            "laws",
+            "solver",
+        ],
+    ),
+    ("statistics", &["accounting", "noise", "laws", "mechanisms"]),
     (
         "engine",
         &["accounting", "noise", "ledger", "mechanisms", "statistics"],
@@ -25,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "accounting",
             "noise",
+            "laws",
             "ledger",
             "mechanisms",
             "statistics",
@@ -36,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "accounting",
             "noise",
+            "laws",
             "ledger",
             "mechanisms",
             "statistics",
@@ -127,8 +142,59 @@ const TRUSTED: &[&str] = &[
     "crates/engine/src/scan",
 ];
 
-/// The aim is 5,000 code lines; ARCHITECTURE.md says where we stand. This number may only go down.
-const TRUSTED_LINES: usize = 9_700;
+/// The aim is 5,000 code lines; ARCHITECTURE.md says where we stand (7,950) and a thousand are left for primitives being
+/// added. This number may only go down.
+const TRUSTED_LINES: usize = 8_950;
+
+/// Ordinary crates that trusted code calls: functions of their arguments, or the proofs that mention them are void.
+const PURE: &[&str] = &[
+    "crates/expressions/src",
+    "crates/laws/src",
+    "crates/solver/src",
+];
+
+#[test]
+fn what_the_door_calls_below_itself_is_pure() {
+    let forbidden = [
+        "static ",
+        "thread_local",
+        "std::fs",
+        "std::env",
+        "std::io",
+        "std::net",
+        "std::process",
+        "std::time",
+        "std::sync",
+        "Mutex",
+        "Atomic",
+        "OnceLock",
+        "RefCell",
+        "Instant",
+        "getrandom",
+        "println!",
+        "eprintln!",
+        "dbg!",
+        "extern ",
+    ];
+    for folder in PURE {
+        let mut files = Vec::new();
+        rust_files(&root().join(folder), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code: Vec<&str> = code_of(&text)
+                .lines()
+                .filter(|l| !l.trim_start().starts_with("//"))
+                .collect();
+            for word in forbidden {
+                // a lifetime is no static variable
+                let found = code
+                    .iter()
+                    .find(|l| l.replace("'static ", "").contains(word));
+                assert_eq!(found, None, "{}: {word}", file.display());
+            }
+        }
+    }
+}
 
 #[test]
 fn the_trusted_half_does_not_grow() {

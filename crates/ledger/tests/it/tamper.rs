@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use reticent_ledger::{AgainstRelease, Kind, Ledger, LedgerError};
+use reticent_ledger::{AgainstRelease, Kind, Ledger};
 use rusqlite::Connection;
 
 use crate::support::{beside, create, identity, path, price, release, want};
@@ -272,7 +272,7 @@ fn a_release_is_found_on_its_chain_only() {
         },
     ] {
         let error = ledger.verify(Some(&other)).unwrap_err();
-        assert!(matches!(error, LedgerError::RolledBack { .. }), "{error}");
+        assert_eq!(error.kind(), Kind::RolledBack, "{error}");
     }
 }
 
@@ -312,17 +312,8 @@ fn a_newer_format_is_refused() {
         .execute_batch("PRAGMA user_version = 2")
         .unwrap();
     let error = Ledger::open(path(&folder)).err().unwrap();
-    assert!(
-        matches!(
-            error,
-            LedgerError::Version {
-                found: 2,
-                supported: 1,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert_eq!(error.kind(), Kind::Version, "{error}");
+    assert!(error.to_string().contains("format version 2"), "{error}");
 }
 
 /// The key of the fingerprint does not appear where identities are printed.

@@ -1,6 +1,6 @@
 //! Numerical kernels shared by the folds and primitives that pass over real-valued rows.
 
-pub(crate) mod newton;
+pub(crate) mod certificate;
 pub(crate) mod rows;
 pub(crate) mod sigmoid;
 

@@ -1,5 +1,4 @@
-//! Passes over held rows for the logistic loss: a fast one in doubles that guides the search, and an exact
-//! one in integers that certifies its end.
+//! Held rows for the logistic loss, and the exact pass over them that certifies a minimiser.
 //!
 //! Rows are scaled by the power of two 2^−e with ½ ≤ R·2^−e < 1, so every bound here is for rows in the unit
 //! ball. Sums over rows are integers: they do not depend on threads or on the order of blocks.
@@ -16,13 +15,13 @@
 use std::ops::Range;
 
 use dashu::integer::IBig;
-use nalgebra::DMatrix;
 use rayon::prelude::*;
+use reticent_solver::Design;
 
 use super::{gram, shorten, sigmoid};
 use crate::source::Held;
 
-/// Rows that share one partial sum; fixed, so that rounding does not depend on the number of threads.
+/// Rows that share one partial sum.
 const PART: usize = 4096;
 /// Rows whose scratch stays in cache.
 const CHUNK: usize = 256;
@@ -42,23 +41,6 @@ const HALF_TAIL: u32 = TAIL_BITS / 2;
 pub(crate) const GRADIENT_BITS: u32 = 136;
 /// Error of [`Rows::exact_gradient`] per row, as a power of two.
 pub(crate) const ROW_ERROR_BITS: u32 = 83;
-/// Fractional bits of partial sums of the fast pass.
-const FAST_BITS: i32 = 80;
-const VALUE_BITS: i32 = 60;
-
-/// Tables with fewer parts than this are not sampled.
-const SAMPLED_PARTS: usize = 64;
-
-/// Which rows a fast pass reads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// All of them.
-    All,
-    /// About an eighth of the parts, chosen by their content so that the order of blocks does not matter;
-    /// sums are scaled up.
-    Sample,
-}
-
 /// Held rows, shortened to the radius and scaled into the unit ball.
 pub(crate) struct Rows<'a> {
     held: &'a Held,
@@ -68,20 +50,6 @@ pub(crate) struct Rows<'a> {
     /// Shortening and scaling of every row, block by block.
     factors: Vec<Vec<f64>>,
     parts: Vec<(usize, Range<usize>)>,
-    sample: Vec<(usize, Range<usize>)>,
-}
-
-/// Loss, gradient and Hessian of Σ log(1 + e^(−y w·x)) in doubles.
-pub(crate) struct Fast {
-    pub(crate) value: f64,
-    pub(crate) gradient: Vec<f64>,
-    pub(crate) hessian: DMatrix<f64>,
-}
-
-struct Sums {
-    value: i128,
-    gradient: Vec<i128>,
-    hessian: Vec<i128>,
 }
 
 impl<'a> Rows<'a> {
@@ -127,20 +95,6 @@ impl<'a> Rows<'a> {
                     .map(move |start| (b, start..(start + PART).min(n)))
             })
             .collect();
-        let first = covariates.clone();
-        let chosen = |(b, rows): &&(usize, Range<usize>)| {
-            let mixed = held.blocks[*b][first.clone()]
-                .iter()
-                .fold(1u64, |mix, column| {
-                    (mix ^ column[rows.start].to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                });
-            mixed >> 61 == 0
-        };
-        let sample = if parts.len() < SAMPLED_PARTS {
-            Vec::new()
-        } else {
-            parts.iter().filter(chosen).cloned().collect()
-        };
         Self {
             held,
             covariates,
@@ -148,7 +102,6 @@ impl<'a> Rows<'a> {
             intercept: intercept.map(|g| g * scale),
             factors,
             parts,
-            sample,
         }
     }
 
@@ -170,25 +123,20 @@ impl<'a> Rows<'a> {
             .map(move |s| s..(s + CHUNK).min(end))
     }
 
-    /// The columns of a chunk, scaled, into `a` (column-major).
-    fn load<T: Copy>(
-        &self,
-        block: usize,
-        rows: &Range<usize>,
-        a: &mut [T],
-        cast: impl Fn(f64) -> T,
-    ) {
+    /// The columns of a chunk in units of 2^−52, into `a` (column-major).
+    fn load(&self, block: usize, rows: &Range<usize>, a: &mut [i64]) {
+        let scale = libm::ldexp(1.0, ROW_BITS);
         let n = rows.len();
         let factors = &self.factors[block][rows.clone()];
         let mut columns = a.chunks_exact_mut(n);
         if let Some(g) = self.intercept
             && let Some(column) = columns.next()
         {
-            column.fill(cast(g));
+            column.fill((g * scale) as i64);
         }
         for (column, values) in columns.zip(&self.held.blocks[block][self.covariates.clone()]) {
             for ((a, x), f) in column.iter_mut().zip(&values[rows.clone()]).zip(factors) {
-                *a = cast(x * f);
+                *a = (x * f * scale) as i64;
             }
         }
     }
@@ -197,127 +145,15 @@ impl<'a> Rows<'a> {
         &self.held.blocks[block][self.outcome][rows.clone()]
     }
 
-    /// Whether [`Extent::Sample`] is worth a search.
-    pub(crate) fn has_sample(&self) -> bool {
-        self.sample.len() >= SAMPLED_PARTS / 16
-    }
-
-    /// The fast pass; without `curvature` the Hessian is left at zero.
-    pub(crate) fn fast(&self, w: &[f64], extent: Extent, curvature: bool) -> Fast {
-        let parts = match extent {
-            Extent::All => &self.parts,
-            Extent::Sample => &self.sample,
-        };
-        let read: usize = parts.iter().map(|part| part.1.len()).sum();
-        let ratio = if extent == Extent::All {
-            1.0
-        } else {
-            self.len() as f64 / read.max(1) as f64
-        };
-        let p = self.dimension();
-        let zero = || Sums {
-            value: 0,
-            gradient: vec![0; p],
-            hessian: vec![0; p * (p + 1) / 2],
-        };
-        let sums = parts
-            .par_iter()
-            .fold(
-                || (zero(), FastScratch::new(p)),
-                |(mut sums, mut scratch), part| {
-                    self.fast_part(part, w, curvature, &mut scratch, &mut sums);
-                    (sums, scratch)
-                },
-            )
-            .map(|(sums, _)| sums)
-            .reduce(zero, Sums::merge);
-        let unit = libm::ldexp(1.0, -FAST_BITS) * ratio;
-        let mut hessian = DMatrix::zeros(p, p);
-        let mut entries = sums.hessian.iter();
-        for i in 0..p {
-            for j in i..p {
-                let h = entries.next().map_or(0.0, |h| *h as f64 * unit);
-                hessian[(i, j)] = h;
-                hessian[(j, i)] = h;
-            }
-        }
-        Fast {
-            value: sums.value as f64 * libm::ldexp(1.0, -VALUE_BITS) * ratio,
-            gradient: sums.gradient.iter().map(|g| *g as f64 * unit).collect(),
-            hessian,
-        }
-    }
-
-    fn fast_part(
-        &self,
-        part: &(usize, Range<usize>),
-        w: &[f64],
-        curvature: bool,
-        s: &mut FastScratch,
-        sums: &mut Sums,
-    ) {
-        let p = w.len();
-        let mut value = 0.0;
-        s.gradient.fill(0.0);
-        let mut first = true;
-        for rows in Self::chunks(part) {
-            let n = rows.len();
-            let a = &mut s.columns[..n * p];
-            self.load(part.0, &rows, a, |x| x);
-            let margins = &mut s.margins[..n];
-            margins.fill(0.0);
-            for (column, w) in a.chunks_exact(n).zip(w) {
-                for (m, x) in margins.iter_mut().zip(column) {
-                    *m += w * x;
-                }
-            }
-            let roots = &mut s.roots[..n];
-            for ((m, root), y) in margins
-                .iter_mut()
-                .zip(roots.iter_mut())
-                .zip(self.outcomes(part.0, &rows))
-            {
-                let e = libm::exp(-m.abs());
-                let small = e / (1.0 + e);
-                let positive = *y > 0.5;
-                let right = positive == (*m >= 0.0);
-                value += libm::log1p(e) + if right { 0.0 } else { m.abs() };
-                *root = (small * (1.0 - small)).sqrt();
-                let tail = if right { small } else { 1.0 - small };
-                *m = if positive { -tail } else { tail };
-            }
-            for (g, column) in s.gradient.iter_mut().zip(a.chunks_exact(n)) {
-                *g += dot(column, margins);
-            }
-            if !curvature {
-                continue;
-            }
-            for column in a.chunks_exact_mut(n) {
-                for (x, root) in column.iter_mut().zip(roots.iter()) {
-                    *x *= root;
-                }
-            }
-            gram(a, n, &mut s.product, !first);
-            first = false;
-        }
-        let unit = libm::ldexp(1.0, FAST_BITS);
-        sums.value = sums
-            .value
-            .saturating_add((value * libm::ldexp(1.0, VALUE_BITS)) as i128);
-        for (t, g) in sums.gradient.iter_mut().zip(&s.gradient) {
-            *t = t.saturating_add((g * unit) as i128);
-        }
-        if !curvature {
-            return;
-        }
-        let triangle = s
-            .product
-            .as_slice()
-            .chunks_exact(p.max(1))
-            .enumerate()
-            .flat_map(|(j, column)| &column[j..]);
-        for (t, h) in sums.hessian.iter_mut().zip(triangle) {
-            *t = t.saturating_add((h * unit) as i128);
+    /// The rows as the search sees them.
+    pub(crate) fn design(&self) -> Design<'_> {
+        Design {
+            blocks: &self.held.blocks,
+            factors: &self.factors,
+            covariates: self.covariates.clone(),
+            outcome: self.outcome,
+            intercept: self.intercept,
+            gram,
         }
     }
 
@@ -364,13 +200,12 @@ impl<'a> Rows<'a> {
     }
 
     fn exact_part(&self, part: &(usize, Range<usize>), w: &[(i64, i64)], s: &mut ExactScratch) {
-        let scale = libm::ldexp(1.0, ROW_BITS);
         let p = w.len();
         s.gradient.fill((0, 0));
         for rows in Self::chunks(part) {
             let n = rows.len();
             let a = &mut s.columns[..n * p];
-            self.load(part.0, &rows, a, |x| (x * scale) as i64);
+            self.load(part.0, &rows, a);
             let margins = &mut s.margins[..n];
             margins.fill((0, 0));
             for (column, (h, l)) in a.chunks_exact(n).zip(w) {
@@ -422,62 +257,6 @@ fn loss_slope(high: i128, low: i128, positive: bool) -> (i64, i64) {
 /// The full product of two words.
 fn wide(a: i64, b: i64) -> i128 {
     i128::from(a).wrapping_mul(i128::from(b))
-}
-
-/// A dot product over four running sums, in a fixed order.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0; 8];
-    let (x, y) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = x
-        .remainder()
-        .iter()
-        .zip(y.remainder())
-        .map(|(x, y)| x * y)
-        .sum();
-    for (x, y) in x.zip(y) {
-        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
-            *lane += x * y;
-        }
-    }
-    lanes.iter().sum::<f64>() + rest
-}
-
-impl Sums {
-    #[allow(
-        clippy::needless_pass_by_value,
-        reason = "the shape rayon's reduce asks for"
-    )]
-    fn merge(mut self, other: Self) -> Self {
-        self.value = self.value.saturating_add(other.value);
-        let add = |a: &mut [i128], b: &[i128]| {
-            a.iter_mut()
-                .zip(b)
-                .for_each(|(a, b)| *a = a.saturating_add(*b));
-        };
-        add(&mut self.gradient, &other.gradient);
-        add(&mut self.hessian, &other.hessian);
-        self
-    }
-}
-
-struct FastScratch {
-    columns: Vec<f64>,
-    margins: Vec<f64>,
-    roots: Vec<f64>,
-    gradient: Vec<f64>,
-    product: DMatrix<f64>,
-}
-
-impl FastScratch {
-    fn new(p: usize) -> Self {
-        Self {
-            columns: vec![0.0; CHUNK * p],
-            margins: vec![0.0; CHUNK],
-            roots: vec![0.0; CHUNK],
-            gradient: vec![0.0; p],
-            product: DMatrix::zeros(p, p),
-        }
-    }
 }
 
 struct ExactScratch {
@@ -555,8 +334,7 @@ mod tests {
                 let rows = Rows::new(&held, 0..d, d, Some(g), radius, exponent);
                 let (part, n) = (0..40, 40);
                 let mut a = vec![0i64; n * (d + 1)];
-                let scale = libm::ldexp(1.0, ROW_BITS);
-                rows.load(0, &part, &mut a, |x| (x * scale) as i64);
+                rows.load(0, &part, &mut a);
                 let unit = Rational::from(UBig::ONE << 52);
                 let bound = crate::numeric::exact(radius * libm::ldexp(1.0, -exponent)).unwrap();
                 for i in 0..n {
@@ -594,9 +372,7 @@ mod tests {
             for (b, block) in held.blocks.iter().enumerate() {
                 let n = block[0].len();
                 let mut a = vec![0i64; n * 4];
-                rows.load(b, &(0..n), &mut a, |x| {
-                    (x * libm::ldexp(1.0, ROW_BITS)) as i64
-                });
+                rows.load(b, &(0..n), &mut a);
                 for i in 0..n {
                     let x: Vec<Rational> = (0..4)
                         .map(|j| Rational::from(a[j * n + i]) / Rational::from(1i64 << 52))
@@ -641,24 +417,9 @@ mod tests {
             .iter()
             .map(|w| (w * libm::ldexp(1.0, 78)) as i128)
             .collect();
-        let (a, b, c) = (rows(&one), rows(&parts), rows(&turned));
-        assert_eq!(a.exact_gradient(&exact), rows(&odd).exact_gradient(&exact));
-        let fast = [
-            a.fast(&w, Extent::All, true),
-            b.fast(&w, Extent::All, true),
-            c.fast(&w, Extent::All, true),
-        ];
-        for f in &fast[1..] {
-            assert_eq!(
-                (f.value.to_bits(), &f.gradient),
-                (fast[0].value.to_bits(), &fast[0].gradient)
-            );
-            assert_eq!(f.hessian, fast[0].hessian);
-        }
-        // the two passes agree
-        for (g, exact) in fast[0].gradient.iter().zip(a.exact_gradient(&exact)) {
-            let exact = libm::ldexp(exact.to_f64().value(), -136);
-            assert!((g - exact).abs() < 1e-10, "{g} {exact}");
+        let want = rows(&one).exact_gradient(&exact);
+        for other in [&parts, &turned, &odd] {
+            assert_eq!(rows(other).exact_gradient(&exact), want);
         }
     }
 }

@@ -14,7 +14,7 @@ use reticent_noise::GammaNorm;
 
 use crate::context::Context;
 use crate::desk::{Desk, DeskError};
-use crate::numeric::newton::{LINEAR_BITS, Problem, value};
+use crate::numeric::certificate::{LINEAR_BITS, Problem, value};
 use crate::numeric::rows::{Rows, WEIGHT_BITS};
 use crate::numeric::{MAX_DIMENSION, exact};
 
@@ -47,15 +47,17 @@ use crate::numeric::{MAX_DIMENSION, exact};
 /// # Arithmetic
 /// Rows are scaled by a power of two, exactly; shortening is rounded so that ‖x̃‖ ≤ R holds
 /// (`numeric::rows::Rows`). b is drawn on a lattice of step 2^−84 of the scaled problem; the distance to the ideal b is
-/// part of the certified gradient. The certificate is integer arithmetic (`numeric::newton::Problem::minimise`,
-/// with the proof that the search ends); w̃ is on the lattice 2^−78 and w̃ + η is the rounding of the ideal sum to it. R and the logarithm
-/// are rounded up, so τ is at least the ideal. Nothing but w̃ + η leaves: no loss, count, iteration or status.
+/// part of the certified gradient. The certificate is integer arithmetic (`numeric::certificate::Problem::minimise`,
+/// with the proof that it ends). Where to look comes from the crate `reticent-solver`; of it nothing is relied on but that it
+/// returns and has no effect besides: what it proposes is certified here or not used. w̃ is on the lattice 2^−78 and w̃ + η
+/// is the rounding of the ideal sum to it. R and the logarithm are rounded up, so τ is at least the ideal. Nothing but w̃ + η leaves: no loss, count, iteration or status.
 /// # Checked by
 /// `it::objective::{noise_off_meets_exact_coefficients, density_ratio_one_coefficient, density_ratio_with_intercept,
 /// determinant_ratio_is_bounded, empty_table_gives_scaled_noise, every_table_gives_finite_coefficients,
 /// impossible_budgets_are_refused_before_the_data, row_clip_is_enforced, single_class_is_noisy}`,
-/// `numeric::newton::tests::{certifies_hard_problems, gradient_steps_alone_certify, a_point_off_the_minimum_is_not_certified}`,
-/// `numeric::rows::tests::{rows_never_exceed_the_radius, exact_gradient_against_rationals, sums_do_not_depend_on_blocks}`
+/// `numeric::certificate::tests::{certifies_hard_problems, gradient_steps_alone_certify, a_point_off_the_minimum_is_not_certified}`,
+/// `numeric::rows::tests::{rows_never_exceed_the_radius, exact_gradient_against_rationals, sums_do_not_depend_on_blocks}`,
+/// `audit::objective::{shipped_minimiser_inverts_the_gradient, shipped_losses, shipped_losses_with_intercept, shipped_canary}`
 /// # References
 /// `decisions.md` §2.6, §5.4, §6.1, §6.2; `privacy.md` §13; Chaudhuri, Monteleoni, Sarwate 2011; Iyengar et al. 2019.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@ use reticent_accounting::exp::sqrt_upper;
 use reticent_accounting::{
     Both, Cost, Currency, Event, Rational, Relation, convert_to_replace_one, gaussian,
 };
+use reticent_laws::Law;
 use reticent_noise::{Lattice, Scale};
 
 use crate::context::Context;

@@ -1,6 +1,7 @@
 //! The exponential mechanism's choice.
 
-use reticent_noise::{Cell, LogWeights, Noise, Rational, Seeded, Window, enumerate};
+use reticent_laws::{Probabilities, Window, enumerate};
+use reticent_noise::{Cell, LogWeights, Noise, Rational, Seeded};
 
 use crate::tools::{fits, ratio};
 

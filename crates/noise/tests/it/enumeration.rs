@@ -1,6 +1,7 @@
 //! The weighted tree.
 
-use reticent_noise::{Cell, GammaNorm, Lattice, LogWeights, Window, enumerate};
+use reticent_laws::{Law, Window, enumerate};
+use reticent_noise::{Cell, GammaNorm, Lattice, LogWeights};
 
 use crate::tools::{close, ratio, scale};
 

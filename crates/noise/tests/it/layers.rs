@@ -5,7 +5,8 @@
 //! straddles it once the next words decide. Thresholds come from `tools::exp_neg`, which shares nothing with the crate.
 
 use dashu::integer::UBig;
-use reticent_noise::{Cell, Lattice, LogWeights, Noise, Rational, Scale, Tape, exact};
+use reticent_laws::{Law, Tape};
+use reticent_noise::{Cell, Lattice, LogWeights, Noise, Rational, Scale, exact};
 
 use crate::tools::{close, exp_neg, ratio, scale};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use reticent_noise::{Lattice, Noise, Seeded, Window, enumerate};
+use reticent_laws::{Distribution, Window, enumerate};
+use reticent_noise::{Lattice, Noise, Seeded};
 
 use crate::tools::scale;
 
@@ -46,7 +47,7 @@ fn every_answer_reaches_the_same_grid() {
     let (a, b) = (law(0), law(1));
     assert!((a.worst_loss(&b, 1e-9) - 1.0).abs() < 1e-9);
     let inner = -20..=20;
-    let reach = |d: &reticent_noise::Distribution<i128>| -> BTreeSet<i128> {
+    let reach = |d: &Distribution<i128>| -> BTreeSet<i128> {
         d.iter()
             .filter(|(o, p)| *p > 0.0 && inner.contains(*o))
             .map(|(o, _)| *o)

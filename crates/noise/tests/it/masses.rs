@@ -1,5 +1,6 @@
 //! Mass functions against independent sums and golden values.
 
+use reticent_laws::Law;
 use reticent_noise::{Lattice, Scale};
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! Sources of bits.
 
-use reticent_noise::{Cell, Draws, Lattice, LogWeights, Noise, Recorder, Seeded, Silent, Tape};
+use reticent_laws::{Recorder, Tape};
+use reticent_noise::{Cell, Draws, Lattice, LogWeights, Noise, Seeded, Silent};
 
 use crate::tools::{ratio, scale};
 

@@ -7,7 +7,6 @@
 mod fit;
 
 use nalgebra::{DMatrix, DVector};
-use reticent_accounting::zcdp::epsilon_of_pure;
 use reticent_accounting::{
     AccountingError, Currency, Event, Rational, Relation, rational_to_f64, share,
 };
@@ -21,6 +20,7 @@ use crate::common::{Facts, Prepared, StatisticsError, number, size, sum_of, with
 use crate::design::{Affine, DesignSpec};
 use crate::simple::flags;
 use crate::student;
+use crate::zcdp::epsilon_of_pure;
 use fit::{Fit, fit, floored_inverse, rows_of, solve_lifted, triangle};
 
 /// Cells of the grid on which the row clip is chosen.

@@ -1,6 +1,7 @@
 //! Histograms and cross tables over public cells.
 
 use reticent_accounting::{AccountingError, Event, Rational};
+use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::Counts;
 use reticent_mechanisms::program::Expr;

@@ -1,6 +1,7 @@
 //! Count, sum and mean.
 
 use reticent_accounting::{AccountingError, Event, Rational, Size, share};
+use reticent_laws::Law;
 use reticent_mechanisms::fold::{CellSum, FixedPoint, Fold};
 use reticent_mechanisms::primitives::{Counts, Sums};
 use reticent_mechanisms::program::{Expr, Interval};

@@ -12,45 +12,36 @@
 //! # References
 //! Canonne–Kamath–Steinke 2020, corollary 13; Bun–Steinke 2016.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "rational arithmetic cannot overflow; α − 1 and α are positive divisors; machine integers stay below 2^20"
-)]
-
-use dashu::integer::UBig;
-
-use crate::exp::{ln_lower, ln_upper, round_to, sqrt_lower};
-use crate::split::{floor_to_grid, grid_bits};
-use crate::{AccountingError, Delta, Epsilon, Rational, Rho};
+use reticent_accounting::exp::{PRECISION, ln_lower, ln_upper, round_to, sqrt_lower};
+use reticent_accounting::{AccountingError, Rational, floor_to_grid, format_rational, grid_bits};
 
 /// An upper bound on the least ε for which ρ-zCDP gives (ε, δ), never below 0.
 pub fn epsilon(rho: &Rational, delta: &Rational) -> Result<Rational, AccountingError> {
+    probability(delta)?;
     if rho.is_zero() {
-        Delta::new(delta.clone())?;
         return Ok(Rational::ZERO);
     }
-    Rho::new(rho.clone())?;
-    Delta::new(delta.clone())?;
+    positive("rho", rho)?;
     let ln_delta = ln_lower(delta)?;
     let best = largest(|excess| {
         let alpha = excess + Rational::ONE;
         let shift = ln_upper(&(excess / &alpha))? - (ln_lower(&alpha)? + &ln_delta) / excess;
         Ok(-(alpha * rho + shift))
     })?;
-    Ok(round_to(&-best, crate::exp::PRECISION, true))
+    Ok(round_to(&-best, PRECISION, true))
 }
 
 /// A lower bound on the largest ρ for which ρ-zCDP gives (ε, δ), never below 0.
 pub fn rho(epsilon: &Rational, delta: &Rational) -> Result<Rational, AccountingError> {
-    Epsilon::new(epsilon.clone())?;
-    Delta::new(delta.clone())?;
+    positive("epsilon", epsilon)?;
+    probability(delta)?;
     let ln_delta = ln_lower(delta)?;
     let best = largest(|excess| {
         let alpha = excess + Rational::ONE;
         let shift = ln_upper(&(excess / &alpha))? - (ln_lower(&alpha)? + &ln_delta) / excess;
         Ok((epsilon - shift) / alpha)
     })?;
-    Ok(round_to(&best, crate::exp::PRECISION, false))
+    Ok(round_to(&best, PRECISION, false))
 }
 
 /// √(2ρ) rounded down to the grid of derived shares: the pure ε whose cost ε²/2 is at most ρ.
@@ -63,30 +54,51 @@ pub fn epsilon_of_pure(rho: &Rational) -> Rational {
     }
 }
 
+fn positive(name: &'static str, value: &Rational) -> Result<(), AccountingError> {
+    in_range(name, value, *value > Rational::ZERO, "greater than 0")
+}
+
+fn probability(delta: &Rational) -> Result<(), AccountingError> {
+    let inside = *delta > Rational::ZERO && *delta < Rational::ONE;
+    in_range("delta", delta, inside, "greater than 0 and less than 1")
+}
+
+fn in_range(
+    name: &'static str,
+    value: &Rational,
+    inside: bool,
+    allowed: &'static str,
+) -> Result<(), AccountingError> {
+    if inside {
+        return Ok(());
+    }
+    Err(AccountingError::OutOfRange {
+        name,
+        value: format_rational(value),
+        allowed,
+    })
+}
+
 /// The largest value of a function of α − 1 > 0 with one peak: first over powers of two, then on
 /// finer and finer grids around the best.
 fn largest(
     value: impl Fn(&Rational) -> Result<Rational, AccountingError>,
 ) -> Result<Rational, AccountingError> {
-    let power = |e: i32| {
-        let power = Rational::from(UBig::ONE << usize::try_from(e.unsigned_abs()).unwrap_or(0));
-        if e >= 0 { power } else { Rational::ONE / power }
-    };
+    let two = Rational::from(2);
     let mut center = Rational::ONE;
     let mut best = value(&center)?;
-    for direction in [1, -1] {
-        let mut exponent = 0;
-        while exponent < 4096 {
-            exponent += 1;
-            let excess = power(direction * exponent);
+    for factor in [two.clone(), Rational::ONE / &two] {
+        let mut excess = Rational::ONE;
+        for _ in 0..4096 {
+            excess *= &factor;
             let found = value(&excess)?;
             if found <= best {
                 break;
             }
-            (center, best) = (excess, found);
+            (center, best) = (excess.clone(), found);
         }
     }
-    let mut step = &center / Rational::from(2);
+    let mut step = &center / &two;
     for _ in 0..14 {
         for excess in [&center - &step, &center + &step] {
             let found = value(&excess)?;
@@ -94,7 +106,7 @@ fn largest(
                 (center, best) = (excess, found);
             }
         }
-        step /= Rational::from(2);
+        step /= &two;
     }
     Ok(best)
 }
@@ -106,7 +118,7 @@ fn largest(
 )]
 mod tests {
     use super::*;
-    use crate::{gaussian, parse_decimal, rational_to_f64};
+    use reticent_accounting::{gaussian, parse_decimal, parse_rational, rational_to_f64};
 
     fn q(text: &str) -> Rational {
         parse_decimal(text).unwrap()
@@ -191,7 +203,7 @@ mod tests {
     #[test]
     fn pure_view_rounds_down() {
         for r in ["0.5", "0.02", "1e-9", "1e9", "1/3", "5e-324"] {
-            let r = crate::parse_rational(r).unwrap();
+            let r = parse_rational(r).unwrap();
             let eps = epsilon_of_pure(&r);
             let two = Rational::from(2);
             assert!(&eps * &eps / &two <= r && eps > Rational::ZERO);

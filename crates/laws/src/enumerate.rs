@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use crate::{GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use reticent_noise::{GammaNorm, Lattice, LogWeights, Noise, Seeded};
+
+use crate::{Law, Probabilities};
 
 /// How far from zero [`enumerate`] follows a draw.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,28 +1,23 @@
-//! Minimises the perturbed logistic objective until an exact certificate holds.
+//! Minimises the perturbed logistic objective: the search proposes, an exact certificate decides.
 //!
 //! J(w) = Σ log(1 + e^(−y w·x)) + (Λ/2)‖w‖² + b·w over rows in the unit ball.
 #![allow(
     clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     reason = "big-integer and rational arithmetic with positive divisors; doubles only guide the search"
 )]
 
 use dashu::integer::{IBig, UBig};
-use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 use reticent_accounting::{Rational, rational_to_f64};
+use reticent_solver::Search;
 
-use super::rows::{Extent, GRADIENT_BITS, ROW_ERROR_BITS, Rows, WEIGHT_BITS, WEIGHT_LIMIT};
+use super::rows::{GRADIENT_BITS, ROW_ERROR_BITS, Rows, WEIGHT_BITS, WEIGHT_LIMIT};
 
 /// Fractional bits of b.
 pub(crate) const LINEAR_BITS: u32 = 84;
 /// Fractional bits of the full gradient.
 const FULL_BITS: u32 = GRADIENT_BITS + 8;
-/// Passes of the search in doubles.
-const FAST_PASSES: u32 = 300;
-/// Shortest fraction of a Newton step that is tried.
-const SMALLEST_STEP: f64 = 1e-9;
-/// Exact passes with Newton steps.
+/// Proposals that are looked at.
 const EXACT_PASSES: u32 = 10_000;
 
 /// What is minimised.
@@ -53,8 +48,9 @@ impl Problem<'_> {
     /// # Arithmetic
     /// *Certificate.* The computed gradient Ĝ differs from ∇J by less than n·2^−83 (rows), p·2^−85 (rounding of b) and
     /// p·2^−144 (the penalty term). Ĝ and the comparison ‖Ĝ‖ ≤ γ − (n + p)·2^−83 are integers.
-    /// *End.* Newton steps (their passes are bounded by constants) nearly always suffice; they stop when ‖Ĝ‖ no
-    /// longer falls. Then gradient steps start from 0. Let h = 2^−78, L = Λ + n/4 + 1 (above the norm of the
+    /// *Search.* Crate `reticent-solver` proposes points; nothing is assumed about them, and at most 10 000 are looked at. Nearly
+    /// always one of the first is certified. It is relied on to return and to have no other effect.
+    /// *End.* If none is certified, gradient steps start from 0. Let h = 2^−78, L = Λ + n/4 + 1 (above the norm of the
     /// Hessian), and let coordinate j move by −Δ_j, where |Δ_j| is |Ĝ_j|/L cut to a multiple of h. If all Δ_j = 0 then
     /// ‖Ĝ‖ < √p·L·h ≤ 2^−32.9 < γ − (n + p)·2^−83: certified. Otherwise, where Δ_j ≠ 0, |Ĝ_j| ≥ L|Δ_j| ≥ Lh while Ĝ_j errs by
     /// less than n·2^−83 + 2^−84 ≤ Lh/4, so ∂_jJ·Δ_j ≥ ¾LΔ_j², and J falls by at least ¾L‖Δ‖² − ½L‖Δ‖² ≥ Lh²/4. As
@@ -62,155 +58,41 @@ impl Problem<'_> {
     /// where J ≤ J(0), i.e. within 2‖b‖/Λ + √(2n·ln 2/Λ) of 0, so no coordinate meets the limit 2^40. (If a caller breaks
     /// the assumption on b, steps can stop at the limit; then the last point is returned.)
     /// # Checked by
-    /// `numeric::newton::tests::{certifies_hard_problems, gradient_steps_alone_certify}`
+    /// `numeric::certificate::tests::{certifies_hard_problems, gradient_steps_alone_certify}`
     pub(crate) fn minimise(&self) -> Vec<i128> {
-        let (start, curvature) = self.search();
-        match self.newton(&start, curvature) {
-            Ok(weights) => weights,
-            Err(()) => self.descend(),
-        }
+        self.follow().unwrap_or_else(|| self.descend())
     }
 
-    /// The search in doubles: on a sample first if the table is large, then on all rows.
-    fn search(&self) -> (Vec<f64>, Option<Cholesky<f64, Dyn>>) {
-        let mut start = vec![0.0; self.linear.len()];
-        if self.rows.has_sample() {
-            // Within about the sampling error; the rest is for all rows to find.
-            start = self.walk(start, Extent::Sample, 1e-2).0;
-        }
-        self.walk(start, Extent::All, 0.0)
-    }
-
-    /// Damped Newton in doubles; ends after a step shorter than `short`, or when the gradient after the step is
-    /// expected below γ/4. Returns the end and the last factorised Hessian.
-    fn walk(
-        &self,
-        start: Vec<f64>,
-        extent: Extent,
-        short: f64,
-    ) -> (Vec<f64>, Option<Cholesky<f64, Dyn>>) {
-        let penalty = rational_to_f64(self.penalty);
-        let target = rational_to_f64(self.tolerance) / 4.0;
-        let b: Vec<f64> = self
-            .linear
-            .iter()
-            .map(|b| libm::ldexp(*b as f64, -LINEAR_BITS.cast_signed()))
-            .collect();
-        // Last accepted point, its value; the step from it.
-        let mut best: Option<(Vec<f64>, f64)> = None;
-        let mut step = DVector::zeros(b.len());
-        let mut scale = 1.0;
-        let mut factor: Option<Cholesky<f64, Dyn>> = None;
-        // Distance from the point where `factor` was taken; whether it may serve once more.
-        let (mut distance, mut again) = (0.0, false);
-        for _ in 0..FAST_PASSES {
-            let w: Vec<f64> = match &best {
-                None => start.clone(),
-                Some((w, _)) => w.iter().zip(&step).map(|(w, s)| w + scale * s).collect(),
-            };
-            let fast = self.rows.fast(&w, extent, !again);
-            let value = fast.value
-                + 0.5 * penalty * w.iter().map(|w| w * w).sum::<f64>()
-                + w.iter().zip(&b).map(|(w, b)| w * b).sum::<f64>();
-            if let Some((end, before)) = &best
-                && (value > before + 1e-12 * before.abs() || value.is_nan())
-            {
-                scale *= 0.5;
-                again = false;
-                if scale < 1e-6 {
-                    return (end.clone(), factor);
-                }
-                continue;
-            }
-            let gradient = DVector::from_iterator(
-                b.len(),
-                fast.gradient
-                    .iter()
-                    .zip(&w)
-                    .zip(&b)
-                    .map(|((g, w), b)| g + penalty * w + b),
-            );
-            if !again {
-                factor = factorise(fast.hessian, penalty, self.rows.len());
-                distance = 0.0;
-            }
-            let Some(solver) = &factor else {
-                return (w, None);
-            };
-            step = -solver.solve(&gradient);
-            scale = 1.0;
-            let length = step.norm();
-            if !length.is_finite() {
-                return (w, None);
-            }
-            // Along a step the Hessian changes by a factor of at most e^‖step‖ (rows are in the unit ball), so
-            // the gradient after the step is at most about ‖G‖·(e^(distance + ‖step‖) − 1).
-            let left = gradient.norm() * libm::expm1(distance + length);
-            if left <= target || length <= short {
-                return (w.iter().zip(&step).map(|(w, s)| w + s).collect(), factor);
-            }
-            distance += length;
-            again = left * libm::expm1(distance + length) <= target;
-            best = Some((w, value));
-        }
-        (best.map_or(start, |b| b.0), factor)
-    }
-
-    /// Newton steps with exact gradients, halved until ‖Ĝ‖ falls (it falls along a Newton direction). `Err` when
-    /// they stop helping.
-    fn newton(
-        &self,
-        start: &[f64],
-        mut curvature: Option<Cholesky<f64, Dyn>>,
-    ) -> Result<Vec<i128>, ()> {
-        let mut last: Vec<i128> = start.iter().map(|w| units(*w)).collect();
-        last.resize(self.linear.len(), 0);
-        let mut step = DVector::zeros(last.len());
-        let (mut before, mut scale) = (f64::INFINITY, 1.0);
-        for _ in 0..EXACT_PASSES {
-            let weights = last
+    /// Follows the search to a certified point; `None` when it gives up or makes too many proposals.
+    fn follow(&self) -> Option<Vec<i128>> {
+        let scaled = |x: f64, bits: u32| libm::ldexp(x, -bits.cast_signed());
+        let mut search = Search::new(reticent_solver::Problem {
+            design: self.rows.design(),
+            penalty: rational_to_f64(self.penalty),
+            linear: self
+                .linear
                 .iter()
-                .zip(&step)
-                .map(|(w, s)| {
-                    w.saturating_sub(units(scale * s))
-                        .clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT)
-                })
-                .collect();
-            let point = self.at(weights);
+                .map(|b| scaled(*b as f64, LINEAR_BITS))
+                .collect(),
+            tolerance: rational_to_f64(self.tolerance),
+            bits: WEIGHT_BITS.cast_signed(),
+        });
+        let mut proposed = search.start();
+        for _ in 0..EXACT_PASSES {
+            proposed.resize(self.linear.len(), 0);
+            let within = |w: i128| w.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
+            let point = self.at(proposed.into_iter().map(within).collect());
             if self.certified(&point) {
-                return Ok(point.weights);
+                return Some(point.weights);
             }
-            let gradient = DVector::from_iterator(
-                point.gradient.len(),
-                point
-                    .gradient
-                    .iter()
-                    .map(|g| libm::ldexp(g.to_f64().value(), -FULL_BITS.cast_signed())),
-            );
-            let norm = gradient.norm();
-            if norm.is_nan() || norm >= before {
-                scale *= 0.5;
-                if scale < SMALLEST_STEP {
-                    return Err(());
-                }
-                continue;
-            }
-            if norm > 0.1 * before || curvature.is_none() {
-                let w: Vec<f64> = point.weights.iter().map(|w| value(*w)).collect();
-                curvature = factorise(
-                    self.rows.fast(&w, Extent::All, true).hessian,
-                    rational_to_f64(self.penalty),
-                    self.rows.len(),
-                );
-            }
-            let Some(factor) = &curvature else {
-                return Err(());
-            };
-            step = factor.solve(&gradient);
-            last = point.weights;
-            (before, scale) = (norm, 1.0);
+            let gradient: Vec<f64> = point
+                .gradient
+                .iter()
+                .map(|g| scaled(g.to_f64().value(), FULL_BITS))
+                .collect();
+            proposed = search.improve(&point.weights, &gradient)?;
         }
-        Err(())
+        None
     }
 
     /// Gradient steps from 0.
@@ -264,31 +146,6 @@ impl Problem<'_> {
         let norm = point.gradient.iter().fold(IBig::ZERO, |sum, g| sum + g * g);
         bound > IBig::ZERO && norm <= &bound * &bound
     }
-}
-
-/// Factorises Hessian + Λ; adds what rounding may have taken when that is needed.
-fn factorise(mut hessian: DMatrix<f64>, penalty: f64, rows: usize) -> Option<Cholesky<f64, Dyn>> {
-    let mut extra = penalty;
-    let mut next = 1e-15 * (rows as f64 + 1.0);
-    for _ in 0..40 {
-        for i in 0..hessian.nrows() {
-            if let Some(h) = hessian.get_mut((i, i)) {
-                *h += extra;
-            }
-        }
-        if let Some(factor) = Cholesky::new(hessian.clone()) {
-            return Some(factor);
-        }
-        extra = next;
-        next *= 4.0;
-    }
-    None
-}
-
-/// The nearest multiple of 2^−78, within the limit; NaN gives 0.
-fn units(w: f64) -> i128 {
-    let scaled = libm::ldexp(w, WEIGHT_BITS.cast_signed());
-    (scaled.round_ties_even() as i128).clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT)
 }
 
 /// The double nearest to a coefficient.
@@ -380,10 +237,9 @@ mod tests {
                             linear: &linear,
                             tolerance: &tolerance,
                         };
-                        let (start, curvature) = problem.search();
-                        let found = problem.newton(&start, curvature);
+                        let found = problem.follow();
                         let weights =
-                            found.unwrap_or_else(|()| panic!("{kind} {n} {penalty} {size}"));
+                            found.unwrap_or_else(|| panic!("{kind} {n} {penalty} {size}"));
                         assert!(problem.certified(&problem.at(weights)));
                     }
                 }
@@ -433,7 +289,7 @@ mod tests {
         let mut weights = problem.minimise();
         assert!(problem.certified(&problem.at(weights.clone())));
         // a move of 5e-9 changes the gradient by at least Λ·5e-9 = 2.5 γ
-        weights[1] += units(5e-9);
+        weights[1] += libm::ldexp(5e-9, WEIGHT_BITS.cast_signed()) as i128;
         assert!(!problem.certified(&problem.at(weights)));
     }
 }
