@@ -122,15 +122,16 @@ impl SplitTree {
             return false;
         }
         let ratio = (Rational::from(self.decay) / lambda).min(Rational::from(4u8));
-        let grid = Rational::from(1u64 << 32);
-        let growth = Rational::from((exp_lower(&ratio) * &grid).floor()) / grid;
-        let growth = growth.max(Rational::ONE);
+        let unit = Rational::from(1u64 << 40);
+        let down = |x: Rational| Rational::from((x * &unit).floor()) / &unit;
+        let growth = down(exp_lower(&ratio)).max(Rational::ONE);
+        // powers rounded down, terms rounded up
         let terms = |decisions: u32| {
             let mut power = Rational::ONE;
             (1..decisions).fold(Rational::ONE, |sum, _| {
-                let term = Rational::ONE / (Rational::from(2u8) * &power - Rational::ONE);
-                power *= &growth;
-                sum + term
+                let term = &unit / (Rational::from(2u8) * &power - Rational::ONE);
+                power = down(&power * &growth);
+                sum + Rational::from(term.ceil()) / &unit
             })
         };
         let need = match relation {
