@@ -5,9 +5,13 @@ mod canaries;
 mod composites;
 mod golden;
 mod lessons;
+mod linear;
 mod neighbours;
+mod partition;
 mod registry;
+mod split_tree;
 mod statistical;
+mod worst_query;
 
 use dashu::integer::{IBig, UBig};
 use reticent_accounting::{Currency, Rational, Relation};

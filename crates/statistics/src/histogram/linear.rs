@@ -6,7 +6,7 @@ use reticent_mechanisms::{Context, Desk, DeskError, FoldId};
 
 use super::tree::{Tree, least_squares};
 use super::workload::Query;
-use super::{Algorithm, Domain, Estimate, Rebuild, Setting, deviation};
+use super::{Algorithm, Domain, Estimate, Rebuild, Setting, Workload, deviation};
 use crate::common::{StatisticsError, real, size};
 
 /// Noise on every cell.
@@ -20,16 +20,20 @@ pub(super) fn identity(setting: &Setting<'_>) -> Identity {
 }
 
 pub(super) fn identity_step(cells: usize, name: &str, payment: Payment) -> Identity {
-    let rows = (0..cells)
-        .map(|i| Row::count(std::iter::once(i..i + 1), 1))
-        .collect();
     Identity {
-        strategy: Strategy::new(cells, rows),
+        strategy: identity_strategy(cells),
         step: Linear {
             name: name.to_owned(),
             payment,
         },
     }
+}
+
+pub(super) fn identity_strategy(cells: usize) -> Strategy {
+    let rows = (0..cells)
+        .map(|i| Row::count(std::iter::once(i..i + 1), 1))
+        .collect();
+    Strategy::new(cells, rows)
 }
 
 impl Identity {
@@ -150,18 +154,25 @@ impl Hierarchy {
 
 /// HB: equal shares on every level but the root, fanout by the rule of its paper. The root of a tree of one cell is measured.
 pub(super) fn hb(setting: &Setting<'_>) -> Hierarchy {
-    let tree = Tree::even(setting.domain, fanout(setting.domain));
+    let (tree, shares) = hb_tree(setting.domain);
+    Hierarchy::new(setting, "tree", tree, &shares)
+}
+
+/// The tree of HB and the shares of its nodes.
+pub(super) fn hb_tree(domain: Domain) -> (Tree, Vec<u32>) {
+    let tree = Tree::even(domain, fanout(domain));
     let mut shares = vec![1; tree.nodes.len()];
     if tree.nodes.len() > 1 {
         shares[0] = 0;
     }
-    Hierarchy::new(setting, "tree", tree, &shares)
+    (tree, shares)
 }
 
 /// The fanout with the smallest predicted error of ranges.
 ///
 /// Line: (b − 1)h³ − 2(b + 1)h²/3 for h levels below the root, the average variance over all ranges after least squares (Qardaji,
-/// Yang, Li 2013). Plane: h² times the number of nodes a random rectangle is made of.
+/// Yang, Li 2013). Plane: h² times the number of nodes a random rectangle with sides of a third is made of, times .4 where least squares has several
+/// levels to combine (fitted to measured errors of sides 64 to 256).
 pub(super) fn fanout(domain: Domain) -> usize {
     let side = domain.rows().max(domain.columns()).max(2);
     let cost = |b: usize| {
@@ -175,12 +186,14 @@ pub(super) fn fanout(domain: Domain) -> usize {
         match domain {
             Domain::Line(_) => (b - 1.0) * h.powi(3) - 2.0 * (b + 1.0) * h * h / 3.0,
             Domain::Plane(..) => {
-                let grid = |level: i32| b.powi(level).min(size(side)) / 3.0;
+                let grid = |level: i32| b.powi(level).min(size(side));
                 let nodes = |level: i32| {
-                    let inside = b * (grid(level - 1) - 1.0).max(0.0);
-                    grid(level).powi(2) - inside * inside
+                    let parts = grid(level) / grid(level - 1);
+                    let inside = parts * (grid(level - 1) / 3.0 - 1.0).max(0.0);
+                    (grid(level) / 3.0).powi(2) - inside * inside
                 };
-                h * h * (1..=levels).map(nodes).sum::<f64>()
+                let gain = if levels == 1 { 1.0 } else { 0.4 };
+                gain * h * h * (1..=levels).map(nodes).sum::<f64>()
             }
         }
     };
@@ -193,12 +206,16 @@ pub(super) fn fanout(domain: Domain) -> usize {
 /// GreedyH: a binary tree whose shares are fitted to the workload.
 pub(super) fn greedy(setting: &Setting<'_>) -> Result<Hierarchy, StatisticsError> {
     setting.epsilon()?;
-    let tree = Tree::even(setting.domain, 2);
-    let queries = setting.config.workload.queries(setting.domain);
-    let whole: Vec<std::ops::Range<usize>> =
-        (0..setting.domain.cells()).map(|i| i..i + 1).collect();
-    let shares = fitted_shares(&tree, &whole, &queries);
+    let (tree, shares) = greedy_tree(setting.domain, setting.config.workload);
     Ok(Hierarchy::new(setting, "weighted tree", tree, &shares))
+}
+
+/// The tree of GreedyH and the shares of its nodes.
+pub(super) fn greedy_tree(domain: Domain, workload: Workload) -> (Tree, Vec<u32>) {
+    let tree = Tree::even(domain, 2);
+    let cells: Vec<std::ops::Range<usize>> = (0..domain.cells()).map(|i| i..i + 1).collect();
+    let shares = fitted_shares(&tree, &cells, &workload.queries(domain));
+    (tree, shares)
 }
 
 /// At most this many queries are looked at to fit shares.

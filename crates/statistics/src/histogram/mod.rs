@@ -27,14 +27,14 @@ mod tree;
 mod wavelet;
 mod workload;
 
-pub use post::{hilbert_order, nonnegative};
+pub use post::{hilbert_order, isotonic, nonnegative};
 pub use tree::{Tree, least_squares};
 pub use wavelet::{haar, haar_inverse};
 pub use workload::{Query, Workload};
 
 use reticent_accounting::{AccountingError, Currency, Event, Rational, Relation, Size};
 use reticent_mechanisms::fold::{Axis, Fold};
-use reticent_mechanisms::primitives::Payment;
+use reticent_mechanisms::primitives::{Payment, Strategy};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, Mechanism};
 use serde_json::{Value, json};
 
@@ -403,6 +403,19 @@ fn algorithm(setting: &Setting<'_>) -> Result<Box<dyn Algorithm>, StatisticsErro
         Method::Mwem => Box::new(mwem::mwem(setting)?),
         Method::PrivTree => Box::new(adaptive::tree(setting)?),
     })
+}
+
+/// The queries a data-independent method measures when no total is public; `None` for other methods and for domains the method
+/// does not take.
+pub fn strategy(method: Method, domain: Domain, workload: Workload) -> Option<Strategy> {
+    let of = |(tree, shares): (Tree, Vec<u32>)| tree.strategy(domain, &shares).0;
+    match (method, domain) {
+        (Method::Identity, _) => Some(linear::identity_strategy(domain.cells())),
+        (Method::Hb, _) => Some(of(linear::hb_tree(domain))),
+        (Method::Privelet, _) => Some(wavelet::strategy(domain)),
+        (Method::GreedyH, Domain::Line(_)) => Some(of(linear::greedy_tree(domain, workload))),
+        _ => None,
+    }
 }
 
 /// # Claim

@@ -150,18 +150,12 @@ impl Mwem {
             .map(|r| estimate[row(r)].iter().sum::<f64>())
             .sum();
         let factor = ((target - now) / (2.0 * mass)).clamp(-30.0, 30.0).exp();
-        // the rest keeps its proportions: only the query's part of the mass changes
-        let inside = now * factor;
-        let sum = mass - now + inside;
-        if !(sum > 0.0 && sum.is_finite()) {
-            return;
-        }
-        let (grow, shrink) = (factor * mass / sum, mass / sum);
-        estimate.iter_mut().for_each(|x| *x *= shrink);
         for r in q.rows.clone() {
-            estimate[row(r)]
-                .iter_mut()
-                .for_each(|x| *x *= grow / shrink);
+            estimate[row(r)].iter_mut().for_each(|x| *x *= factor);
+        }
+        let sum: f64 = estimate.iter().sum();
+        if sum > 0.0 && sum.is_finite() {
+            estimate.iter_mut().for_each(|x| *x *= mass / sum);
         }
     }
 }

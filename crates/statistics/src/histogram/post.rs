@@ -1,4 +1,4 @@
-//! Post-processing: non-negative cells and the Hilbert order.
+//! Post-processing: non-negative cells, monotone sums, the Hilbert order.
 
 use crate::common::size;
 
@@ -21,6 +21,15 @@ pub fn nonnegative(cells: &[f64]) -> Vec<f64> {
         shift = t;
     }
     cells.iter().map(|x| (x - shift).max(0.0)).collect()
+}
+
+/// The nearest non-decreasing values (weighted least squares, pool adjacent violators): for released prefix sums. Weights are positive;
+/// `None` for equal ones; values beyond the last weight are left out.
+pub fn isotonic(values: &[f64], weights: Option<&[f64]>) -> Vec<f64> {
+    match weights {
+        None => crate::curve::isotonic(values),
+        Some(weights) => crate::curve::isotonic_weighted(values, weights),
+    }
 }
 
 /// The cells of a plane along the Hilbert curve of the smallest square with a power-of-two side that holds it (cells outside the plane

@@ -78,8 +78,24 @@ pub(super) struct Privelet {
 }
 
 pub(super) fn privelet(setting: &Setting<'_>) -> Privelet {
-    let domain = setting.domain;
     let total = setting.public_total();
+    let mut strategy = strategy(setting.domain);
+    if total.is_some() {
+        strategy.rows.remove(0);
+    }
+    Privelet {
+        domain: setting.domain,
+        strategy,
+        step: Linear {
+            name: "wavelet".to_owned(),
+            payment: setting.payment(),
+        },
+        total,
+    }
+}
+
+/// All coefficients with equal shares, the total first.
+pub(super) fn strategy(domain: Domain) -> Strategy {
     let rows = coefficients(domain.rows());
     let columns = coefficients(domain.columns());
     let mut all = Vec::with_capacity(rows.len() * columns.len());
@@ -88,18 +104,7 @@ pub(super) fn privelet(setting: &Setting<'_>) -> Privelet {
             all.push(row(domain, r, c));
         }
     }
-    if total.is_some() {
-        all.remove(0);
-    }
-    Privelet {
-        domain,
-        strategy: Strategy::new(domain.cells(), all),
-        step: Linear {
-            name: "wavelet".to_owned(),
-            payment: setting.payment(),
-        },
-        total,
-    }
+    Strategy::new(domain.cells(), all)
 }
 
 fn row(domain: Domain, r: &Coefficient, c: &Coefficient) -> Row {
