@@ -3,7 +3,7 @@
 use reticent_accounting::{Currency, Rational, Relation, Size};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::{Seeded, Silent};
 use reticent_statistics::histogram::{
     Budget, Config, Domain, Method, Tree, Workload, haar, haar_inverse, hilbert_order, isotonic,
     least_squares, nonnegative, prepare,
@@ -158,8 +158,8 @@ fn trees_solve_the_normal_equations() {
             ))
         };
         let k = leaves.len();
-        let mut normal = nalgebra::DMatrix::zeros(k, k);
-        let mut right = nalgebra::DVector::zeros(k);
+        let mut normal = nalgebra::DMatrix::<f64>::zeros(k, k);
+        let mut right = nalgebra::DVector::<f64>::zeros(k);
         for v in (0..n).filter(|v| variances[*v].is_finite()) {
             for i in 0..k {
                 right[i] += inside(v, leaves[i]) * values[v] / variances[v];
@@ -168,7 +168,7 @@ fn trees_solve_the_normal_equations() {
                 }
             }
         }
-        let wanted = normal.lu().solve(&right).unwrap();
+        let wanted: nalgebra::DVector<f64> = normal.lu().solve(&right).unwrap();
         let found = least_squares(&tree.nodes, &values, &variances);
         for (i, leaf) in leaves.iter().enumerate() {
             assert!((found[*leaf] - wanted[i]).abs() < 1e-8, "{domain:?}");
