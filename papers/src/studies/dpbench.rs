@@ -302,7 +302,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
 fn closed_forms(form: Form, findings: &mut Findings) -> Result<(), StudyError> {
     let cells = usize::try_from(form.pick(256, 4096)).map_err(StudyError::release)?;
     let (trials, tolerance) = (
-        form.pick(2000, 10_000),
+        form.pick(2000, 5_000),
         if form == Form::Quick { 0.08 } else { 0.03 },
     );
     let world = World::of("empty", Domain::Line(cells), vec![0.0; cells], 0);

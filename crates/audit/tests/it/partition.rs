@@ -212,3 +212,55 @@ fn broken_variants_are_flagged() {
         assert!((loss - wanted).abs() < 1e-12, "{cells}: {loss}");
     }
 }
+
+/// `golden/l1_partition.json` (exhaustive search): with noise off the shipped partition has the least cost among lengths 2^k.
+#[test]
+fn reference_costs() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../golden/l1_partition.json"
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let golden: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for case in golden["cases"].as_array().unwrap() {
+        let x: Vec<u32> = case["x"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| u32::try_from(v.as_u64().unwrap()).unwrap())
+            .collect();
+        let penalty = case["penalty_per_bucket"].as_f64().unwrap();
+        let rational = reticent_accounting::rational_from_f64(penalty).unwrap();
+        let audit = line(
+            u32::try_from(x.len()).unwrap(),
+            step(ratio(1, 1), rational),
+            0,
+        );
+        let (value, _) = audit
+            .with(Relation::AddRemove, |case| {
+                case.run(&audit.universe.source(&x), &mut reticent_noise::Silent)
+            })
+            .unwrap();
+        let (mut start, mut cost) = (0, 0.0);
+        for end in reticent_audit::neighbours::numbers(&value) {
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "small"
+            )]
+            let end = end as usize;
+            let bucket = &x[start..end];
+            #[allow(clippy::cast_precision_loss, reason = "small")]
+            let mean = f64::from(bucket.iter().sum::<u32>()) / bucket.len() as f64;
+            cost += penalty
+                + bucket
+                    .iter()
+                    .map(|v| (f64::from(*v) - mean).abs())
+                    .sum::<f64>();
+            start = end;
+        }
+        assert_eq!(start, x.len());
+        let wanted = case["power_of_two_lengths"]["cost"].as_f64().unwrap();
+        assert!((cost - wanted).abs() < 1e-9, "{case}: {cost}");
+    }
+}
