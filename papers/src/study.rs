@@ -4,7 +4,7 @@ use std::fmt;
 
 use reticent_mechanisms::source::SourceError;
 
-use crate::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
+use crate::studies::{adult_binned, adult_roc, dpbench, pums_linear, pums_residuals};
 
 /// How long a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,11 @@ pub const STUDIES: &[Study] = &[
         name: "studies/pums-residuals",
         about: "similarity of private and true residual plots of the PUMS model",
         run: pums_residuals::run,
+    },
+    Study {
+        name: "dpbench",
+        about: "errors of the ten histogram algorithms on the DPBench data sets, and closed forms",
+        run: dpbench::run,
     },
 ];
 

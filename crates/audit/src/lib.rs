@@ -13,6 +13,7 @@
 
 pub mod alarms;
 pub mod broken;
+pub mod broken_partition;
 pub mod canary;
 pub mod density;
 pub mod neighbours;

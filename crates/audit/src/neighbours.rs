@@ -404,8 +404,9 @@ impl Noise for Drowned {
         if d.scale().is_zero() {
             return 0;
         }
-        // far beyond any exact sum of a small table, and all of a few small integers more or less round to it
-        (i128::from(self.next() % 7) + 1) << 120
+        // far beyond any exact sum of a small table, and all of a few small integers more or less round to it; the lower
+        // part keeps sums of different draws apart, so that no tie is left for the data to break
+        ((i128::from(self.next() % 7) + 1) << 120) + (i128::from(self.next()) << 88)
     }
     fn exceeds(&mut self, _: &Lattice, _: i128) -> bool {
         self.next().is_multiple_of(2)

@@ -6,7 +6,8 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
+    Counts, Linear, Medians, Partition, Quantile, Range, SecondMoments, SparseVector, SplitTree,
+    Strategy, Sums, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -28,6 +29,14 @@ pub enum Purchase {
     SparseVector(Vec<Span<usize>>, Vec<i128>, SparseVector),
     /// Second moments; the answer is the triangle.
     SecondMoments(SecondMoments),
+    /// Linear queries; the answer is their noisy values.
+    Linear(Strategy, Linear),
+    /// A partition; the answer is the ends of its buckets.
+    Partition(Partition),
+    /// A tree; the answer is the first child of every node (0: none).
+    SplitTree(SplitTree),
+    /// A choice: queries, guesses, step.
+    WorstQuery(Strategy, Vec<i128>, WorstQuery),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -55,6 +64,10 @@ impl Mechanism for Purchases {
             Purchase::Range(s) => s.event(context),
             Purchase::SparseVector(_, _, s) => s.event(context),
             Purchase::SecondMoments(s) => s.event(context),
+            Purchase::Linear(_, s) => s.event(context),
+            Purchase::Partition(s) => s.event(context),
+            Purchase::SplitTree(s) => s.event(context),
+            Purchase::WorstQuery(_, _, s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -79,6 +92,19 @@ impl Mechanism for Purchases {
                 Purchase::Medians(s) => desk.medians(fold, s)?.into(),
                 Purchase::Range(s) => desk.range(fold, s)?.into(),
                 Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
+                Purchase::Linear(strategy, s) => integers(&desk.linear(fold, strategy, s)?.values),
+                Purchase::Partition(s) => {
+                    let buckets = desk.partition(fold, s)?;
+                    buckets.iter().map(|b| b.end).collect::<Vec<_>>().into()
+                }
+                Purchase::SplitTree(s) => {
+                    let nodes = desk.split_tree(fold, s)?;
+                    let first = nodes.iter().map(|n| n.children.start);
+                    first.collect::<Vec<_>>().into()
+                }
+                Purchase::WorstQuery(queries, guesses, s) => {
+                    desk.worst_query(fold, queries, guesses, s)?.into()
+                }
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()

@@ -111,6 +111,44 @@ pub const STEPS: &[Row] = &[
             "objective::shipped_canary",
         ],
     },
+    Row {
+        name: "linear queries",
+        methods: &[Enumerated, Matrix],
+        claim: "pure e (rho, (e, delta)) for any public strategy: noise S/(share e), S its exact column sum (a/r) or pair bound (r1)",
+        tests: &[
+            "linear::enumerated",
+            "linear::every_strategy_matrix",
+            "linear::golden_trees",
+            "linear::gaussian_strategies",
+            "linear::canaries",
+        ],
+    },
+    Row {
+        name: "partition",
+        methods: &[Enumerated, Density],
+        claim: "pure: a/r e (r1 2e), or r1 e (a/r e/2); noise on every candidate, no clamping",
+        tests: &[
+            "partition::enumerated",
+            "partition::golden_line",
+            "partition::canary",
+        ],
+    },
+    Row {
+        name: "split_tree",
+        methods: &[Enumerated, Density],
+        claim: "pure e at any depth, scale K(H)/e (a/r), (K(H-1) + 1)/e (r1)",
+        tests: &[
+            "split_tree::enumerated",
+            "split_tree::golden_biased_counts",
+            "split_tree::canary",
+        ],
+    },
+    Row {
+        name: "worst_query",
+        methods: &[Enumerated],
+        claim: "pure e under both relations; bounded range",
+        tests: &["worst_query::enumerated", "worst_query::canary"],
+    },
 ];
 
 /// Releases composed of [`STEPS`]; the contract test runs over all of them.
@@ -119,6 +157,19 @@ pub const COMPOSITES: &[Row] = &[
     composite("sum", "sums"),
     composite("mean", "counts, sums"),
     composite("histogram", "counts"),
+    composite("histogram identity", "linear queries"),
+    composite("histogram uniform", "linear queries"),
+    composite("histogram hb", "linear queries"),
+    composite("histogram privelet", "linear queries"),
+    composite("histogram greedyh", "linear queries"),
+    composite("histogram dawa", "partition, linear queries"),
+    composite("histogram ahp", "linear queries twice"),
+    composite("histogram ag", "linear queries, up to three times"),
+    composite(
+        "histogram mwem",
+        "linear queries, rounds of worst_query and linear queries",
+    ),
+    composite("histogram privtree", "split_tree, linear queries"),
     composite("crosstab", "counts"),
     composite("quantiles", "quantile"),
     composite("bounds", "range"),

@@ -140,7 +140,22 @@ fn check_release(
         KindSpec::Mean(s) => expression(&s.of, "of"),
         KindSpec::Quantiles(s) => expression(&s.of, "of"),
         KindSpec::Bounds(s) => expression(&s.of, "of"),
-        KindSpec::Histogram(s) => cells(schema, &s.column, s.bins.as_ref(), "column").map(drop),
+        KindSpec::Histogram(s) => {
+            let mut total = cells(schema, &s.column, s.bins.as_ref(), "column")?;
+            if let Some(second) = &s.second {
+                let more = cells(schema, second, s.second_bins.as_ref(), "second")?;
+                total = total.saturating_mul(more);
+            }
+            let most = reticent_statistics::histogram::MAX_CELLS;
+            if !s.is_plain() && total > most {
+                return Err(Refusal::request(format!(
+                    "the histogram has {total} cells; at most {most} are accepted"
+                ))
+                .for_key("bins")
+                .accepting("Ask for fewer bins."));
+            }
+            Ok(())
+        }
         KindSpec::Crosstab(s) => {
             let mut total = 1usize;
             for name in &s.columns {

@@ -8,6 +8,7 @@ mod read;
 use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
+use reticent_statistics::histogram::{Method, Workload};
 use serde_json::{Value, json};
 
 use crate::formula;
@@ -46,7 +47,7 @@ pub enum KindSpec {
     Mean(MeanSpec),
     /// Counts of every combination of several columns.
     Crosstab(CrosstabSpec),
-    /// Counts of one column.
+    /// Counts of one column, or of the plane of two, by one of several methods.
     Histogram(HistogramSpec),
     /// Quantiles of an expression.
     Quantiles(QuantilesSpec),
@@ -113,6 +114,34 @@ pub struct HistogramSpec {
     pub column: String,
     /// Its bins, if given; a column of levels has its levels, a numeric one [`DEFAULT_BINS`].
     pub bins: Option<Binning>,
+    /// A second column: the histogram becomes a plane, `column` its rows.
+    pub second: Option<String>,
+    /// Bins of the second column.
+    pub second_bins: Option<Binning>,
+    /// The algorithm.
+    pub method: Method,
+    /// What the histogram is wanted for; methods that use it fit themselves to it.
+    pub workload: Workload,
+}
+
+impl HistogramSpec {
+    /// Whether it is the plain table of noisy counts of one column.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.second.is_none()
+            && self.method == Method::Identity
+            && self.workload == Workload::Identity
+    }
+
+    /// Its columns with their bins.
+    pub(crate) fn axes(&self) -> Vec<(&str, Binning)> {
+        let even = || Binning::Even(DEFAULT_BINS);
+        let first = (self.column.as_str(), self.bins.clone().unwrap_or_else(even));
+        let second = self.second.as_deref().map(|c| {
+            let bins = self.second_bins.clone().unwrap_or_else(even);
+            (c, bins)
+        });
+        std::iter::once(first).chain(second).collect()
+    }
 }
 
 /// Fields of `quantiles`.
@@ -279,8 +308,23 @@ impl KindSpec {
                 json!({"columns": s.columns, "bins": bins})
             }
             Self::Histogram(s) => {
-                let bins = s.bins.clone().unwrap_or(Binning::Even(DEFAULT_BINS));
-                json!({"column": s.column, "bins": bins.canonical()})
+                // keys of their own only where they say something: plain histograms keep their request ids
+                let mut fields = serde_json::Map::new();
+                for ((name, bins), keys) in s
+                    .axes()
+                    .into_iter()
+                    .zip([("column", "bins"), ("second", "second_bins")])
+                {
+                    fields.insert(keys.0.to_owned(), json!(name));
+                    fields.insert(keys.1.to_owned(), bins.canonical());
+                }
+                if s.method != Method::Identity {
+                    fields.insert("method".to_owned(), json!(s.method.name()));
+                }
+                if let Some(name) = workload_name(s.workload) {
+                    fields.insert("workload".to_owned(), json!(name));
+                }
+                Value::Object(fields)
             }
             Self::Quantiles(s) => {
                 let levels: Vec<String> = s.levels.iter().map(format_rational).collect();
@@ -304,6 +348,18 @@ impl KindSpec {
             Self::Residuals(s) => json!({"side": s.side}),
             Self::BinnedResiduals(s) => json!({"levels": s.levels, "edges": s.edges}),
         }
+    }
+}
+
+/// Queries of `workload = "ranges"`.
+pub(crate) const RANGES: u32 = 2000;
+
+/// The name of a workload in plans; none for the default.
+fn workload_name(workload: Workload) -> Option<&'static str> {
+    match workload {
+        Workload::Identity => None,
+        Workload::Prefix => Some("prefix"),
+        Workload::Rectangles(_) => Some("ranges"),
     }
 }
 

@@ -7,16 +7,14 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, planning,
-    residuals, roc,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
+    planning, residuals, roc,
 };
 use serde_json::{Value, json};
 
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
-use crate::kinds::{
-    Binning, Clip, DEFAULT_BINS, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling,
-};
+use crate::kinds::{Binning, Clip, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling};
 use crate::model::Model;
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
@@ -41,8 +39,22 @@ pub(crate) fn prepare(
         KindSpec::Sum(s) => simple::sum(&facts, expression(&s.of, schema, "of")?, epsilon),
         KindSpec::Mean(s) => simple::mean(&facts, expression(&s.of, schema, "of")?, epsilon),
         KindSpec::Histogram(s) => {
-            let binning = s.bins.clone().unwrap_or(Binning::Even(DEFAULT_BINS));
-            simple::histogram(&facts, axis(&facts, &s.column, &binning)?, epsilon)
+            let mut axes = s
+                .axes()
+                .iter()
+                .map(|(column, binning)| axis(&facts, column, binning))
+                .collect::<Result<Vec<_>, _>>()?;
+            match (s.is_plain(), axes.pop()) {
+                (true, Some(only)) => simple::histogram(&facts, only, epsilon),
+                (_, last) => {
+                    axes.extend(last);
+                    let config = histogram::Config {
+                        workload: s.workload,
+                        ..histogram::Config::new(s.method, epsilon.clone())
+                    };
+                    histogram::prepare(&facts, axes, config)
+                }
+            }
         }
         KindSpec::Crosstab(s) => {
             let axes = s
@@ -155,12 +167,16 @@ pub(crate) fn accuracy(
             planning::mean(&facts, &formula::expression(&s.of, schema).ok()?, epsilon).ok()?
         }
         KindSpec::Histogram(s) => {
-            let binning = s.bins.clone().unwrap_or(Binning::Even(DEFAULT_BINS));
-            planning::table(
-                &facts,
-                cells(&axis(&facts, &s.column, &binning).ok()?),
-                epsilon,
-            )
+            let total = s
+                .axes()
+                .iter()
+                .map(|(c, b)| Some(cells(&axis(&facts, c, b).ok()?)))
+                .try_fold(1usize, |n, cells| Some(n.saturating_mul(cells?)))?;
+            if s.method == histogram::Method::Identity {
+                planning::table(&facts, total, epsilon)
+            } else {
+                planning::other_histogram(&facts, s.method, total, epsilon)
+            }
         }
         KindSpec::Crosstab(s) => {
             let each = s

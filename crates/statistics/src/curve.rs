@@ -2,15 +2,20 @@
 
 /// Isotonic least squares, equal weights (pool adjacent violators).
 pub(crate) fn isotonic(values: &[f64]) -> Vec<f64> {
-    let mut blocks: Vec<(f64, usize)> = Vec::with_capacity(values.len());
-    for &v in values {
-        blocks.push((v, 1));
-        while let [.., (a, n), (b, m)] = blocks.as_slice() {
-            let (mean_a, mean_b) = (a / crate::common::size(*n), b / crate::common::size(*m));
-            if mean_a <= mean_b {
+    isotonic_weighted(values, &vec![1.0; values.len()])
+}
+
+/// Isotonic least squares with positive weights.
+pub(crate) fn isotonic_weighted(values: &[f64], weights: &[f64]) -> Vec<f64> {
+    // weighted sum, weight, length
+    let mut blocks: Vec<(f64, f64, usize)> = Vec::with_capacity(values.len());
+    for (v, w) in values.iter().zip(weights) {
+        blocks.push((v * w, *w, 1));
+        while let [.., (a, v, n), (b, w, m)] = blocks.as_slice() {
+            if a / v <= b / w {
                 break;
             }
-            let merged = (a + b, n + m);
+            let merged = (a + b, v + w, n + m);
             blocks.pop();
             blocks.pop();
             blocks.push(merged);
@@ -18,7 +23,7 @@ pub(crate) fn isotonic(values: &[f64]) -> Vec<f64> {
     }
     blocks
         .into_iter()
-        .flat_map(|(sum, n)| std::iter::repeat_n(sum / crate::common::size(n), n))
+        .flat_map(|(sum, weight, n)| std::iter::repeat_n(sum / weight, n))
         .collect()
 }
 

@@ -6,6 +6,7 @@
 //! useless answer, not an unpaid one.
 //!
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
+//! * [`histogram`]: ten algorithms for counts of many cells and range queries.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
@@ -15,6 +16,7 @@ mod common;
 mod curve;
 mod design;
 mod ends;
+pub mod histogram;
 pub mod linear;
 pub mod logistic;
 pub mod model;

@@ -90,6 +90,28 @@ pub fn table(facts: &Facts<'_>, cells: usize, epsilon: &Rational) -> Prediction 
     )
 }
 
+/// A histogram by a method other than identity: its error depends on the data, or on which sums of cells are wanted, so only the
+/// error of a single noisy cell is given for comparison.
+pub fn other_histogram(
+    facts: &Facts<'_>,
+    method: crate::histogram::Method,
+    cells: usize,
+    epsilon: &Rational,
+) -> Prediction {
+    let error = laplace_95(facts, epsilon);
+    let sentence = format!(
+        "{} on {cells} cells states its error with the release; noise on every cell alone would be within {error:.0} with probability .95",
+        method.name()
+    );
+    against(
+        rational_to_f64(epsilon),
+        facts.signal(epsilon),
+        100.0,
+        &sentence,
+        None,
+    )
+}
+
 /// A sum.
 pub fn sum(
     facts: &Facts<'_>,

@@ -4,7 +4,7 @@
 use reticent_accounting::Relation;
 use reticent_audit::alarms::{at_least, at_most};
 use reticent_noise::{Lattice, Noise, Seeded};
-use reticent_papers::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
+use reticent_papers::studies::{adult_binned, adult_roc, dpbench, pums_linear, pums_residuals};
 use reticent_papers::study::{Form, STUDIES};
 
 /// Additive noise `factor` times as large as the mechanism asked for.
@@ -176,4 +176,13 @@ fn short_forms_run() {
         let columns = findings.head.len();
         assert!(findings.rows.iter().all(|r| r.len() == columns));
     }
+}
+
+/// The short form of the histogram study: its own public shapes, closed forms of the linear methods within 8 % over 2,000 runs (more
+/// than 6 standard deviations of a root mean square over prefixes; catches scales wrong by 15 %).
+#[test]
+fn histogram_errors_have_their_closed_forms() {
+    let findings = dpbench::run(Form::Quick).unwrap();
+    assert!(findings.met(), "{findings}");
+    assert!(!findings.rows.is_empty());
 }

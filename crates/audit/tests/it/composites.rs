@@ -12,8 +12,8 @@ use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, residuals, roc,
-    simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
+    residuals, roc, simple,
 };
 use serde_json::Value;
 
@@ -81,6 +81,18 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             },
         ),
         "binned_residuals" => binned::prepare(facts, &score, y(), binned::Config::new(e)),
+        other if other.starts_with("histogram ") => {
+            let method = histogram::Method::of(&other["histogram ".len()..]).unwrap();
+            let mut axes = vec![axis_of("x", x(), 4.0, 4)];
+            if method == histogram::Method::Ag {
+                axes.push(axis_of("y", y(), 1.0, 2));
+            }
+            let config = histogram::Config {
+                error_draws: 0,
+                ..histogram::Config::new(method, e)
+            };
+            histogram::prepare(facts, axes, config)
+        }
         other => panic!("no constructor for {other}: add it here"),
     }
 }
@@ -141,6 +153,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 22);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

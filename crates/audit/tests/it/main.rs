@@ -5,10 +5,14 @@ mod canaries;
 mod composites;
 mod golden;
 mod lessons;
+mod linear;
 mod neighbours;
 mod objective;
+mod partition;
 mod registry;
+mod split_tree;
 mod statistical;
+mod worst_query;
 
 use dashu::integer::{IBig, UBig};
 use reticent_accounting::{Currency, Rational, Relation};

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use reticent_accounting::Rational;
+use reticent_statistics::histogram::{Method, Workload};
 
 use super::{
     BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS, DEFAULT_GRID_BITS,
-    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec,
+    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, RANGES,
     ResidualsSpec, RocSpec, Scaling, SumSpec,
 };
-use crate::document::{Item, Section};
+use crate::document::{Item, Section, quoted};
 use crate::formula;
 use crate::outcome::Refusal;
 use crate::plan::{ReleaseSpec, formula_text, unknown_kind};
@@ -182,14 +183,68 @@ fn histogram(section: &mut Section<'_>) -> Result<HistogramSpec, Refusal> {
                 .map(Binning::Edges)
         })
         .transpose()?;
+    let fix = "Write second = \"hours\" for a histogram of two columns.";
+    let second = section
+        .get("second")
+        .map(|i| i.text(fix).map(str::to_owned))
+        .transpose()?;
+    let second_bins = section
+        .get("second_bins")
+        .map(|i| Binning::read(&i))
+        .transpose()?;
+    let methods = Method::ALL.map(|m| (m.name(), m));
+    let method = section
+        .get("method")
+        .map(|i| i.word(&methods))
+        .transpose()?
+        .unwrap_or(Method::Identity);
+    let workloads = [
+        ("identity", Workload::Identity),
+        ("prefix", Workload::Prefix),
+        ("ranges", Workload::Rectangles(RANGES)),
+    ];
+    let workload = section
+        .get("workload")
+        .map(|i| i.word(&workloads))
+        .transpose()?
+        .unwrap_or(Workload::Identity);
     if bins.is_some() && edges.is_some() {
         return Err(section
             .refuse("`bins` and `edges` exclude each other")
             .accepting("Remove one of the two."));
     }
+    if second.is_none() && second_bins.is_some() {
+        return Err(section
+            .refuse("`second_bins` belongs to a second column")
+            .accepting(fix));
+    }
+    if second.as_deref() == Some(column.as_str()) {
+        return Err(section
+            .refuse("the two columns of a histogram must differ")
+            .accepting(fix));
+    }
+    let axes = if second.is_some() { 2 } else { 1 };
+    if !method.takes(axes) {
+        let known: Vec<&str> = Method::ALL
+            .into_iter()
+            .filter(|m| m.takes(axes))
+            .map(Method::name)
+            .collect();
+        return Err(section
+            .refuse(format!(
+                "method \"{}\" does not take {axes} column{}",
+                method.name(),
+                if axes == 1 { "" } else { "s" }
+            ))
+            .accepting(format!("Write one of {}.", quoted(&known))));
+    }
     Ok(HistogramSpec {
         column,
         bins: bins.or(edges),
+        second,
+        second_bins,
+        method,
+        workload,
     })
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Figure {
 const MOST_POINTS: usize = 4000;
 /// Rows drawn at most in charts with one row per term or level.
 const MOST_ROWS: usize = 60;
+/// Bars drawn at most; more become a line of steps.
+const MOST_BARS: usize = 300;
 const ROW: f64 = 21.0;
 
 /// The chart of a kind.
@@ -341,6 +343,9 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
     reason = "one drawing, read from top to bottom"
 )]
 fn histogram(v: &Value, key: &str) -> Option<Figure> {
+    if !list(v, "axes").is_empty() {
+        return super::heat::figure(v, key);
+    }
     let counts = nums(v, "counts");
     if counts.is_empty() {
         return None;
@@ -380,7 +385,18 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
     if edges.len() == counts.len() + 1 && edges.iter().all(|e| e.is_finite()) {
         let xs = Axis::exact(edges.first().copied()?, edges.last().copied()?, 6.0);
         let mut p = Plot::new(xs, Axis::around([0.0, top], 5.0), 320.0);
-        for (pair, c) in edges.windows(2).zip(&counts) {
+        let many = counts.len() > MOST_BARS;
+        if many {
+            let steps: Vec<(f64, f64)> = edges
+                .windows(2)
+                .zip(&counts)
+                .filter(|(_, c)| c.is_finite())
+                .flat_map(|(pair, c)| pair.iter().map(|x| (*x, c.max(0.0))).collect::<Vec<_>>())
+                .collect();
+            p.line("line", &steps);
+            legend = vec![("line", "released count".to_owned())];
+        }
+        for (pair, c) in edges.windows(2).zip(&counts).filter(|_| !many) {
             if let (&[a, b], true) = (pair, c.is_finite()) {
                 p.rect("bar", (a, 0.0), (b, c.max(0.0)));
                 let at = f64::midpoint(a, b);

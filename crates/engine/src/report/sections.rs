@@ -335,6 +335,9 @@ fn linear(v: &Value) -> String {
 }
 
 fn histogram(v: &Value) -> String {
+    if !list(v, "axes").is_empty() {
+        return crosstab(v);
+    }
     let edges = nums(v, "edges");
     let error = num(v, "error_95");
     let levels = list(v, "levels");

@@ -2,18 +2,26 @@
 //! [`Desk`](crate::Desk) that charges the event and draws the noise.
 
 mod counts;
+mod linear;
 mod objective;
+mod partition;
 mod quantile;
 mod range;
 mod second_moments;
 mod sparse_vector;
+mod split_tree;
+mod worst_query;
 
 pub use counts::{Counts, Sums};
+pub use linear::{Linear, Measured, Order, Row, Strategy, Weights};
 pub use objective::{Calibration, Objective, ObjectiveFit};
+pub use partition::Partition;
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
 pub use sparse_vector::{Crossing, Signs, SparseVector};
+pub use split_tree::{Node, SplitTree};
+pub use worst_query::WorstQuery;
 
 use reticent_accounting::{Both, Rational, Relation};
 

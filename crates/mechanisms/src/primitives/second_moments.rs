@@ -94,8 +94,15 @@ pub struct NoisyMoments {
 impl SecondMoments {
     /// The price of the step.
     pub fn event(&self, context: &Context) -> Event {
-        let mechanism = format!("{}: second moments", self.name);
-        match (&self.payment, context.relation) {
+        self.payment
+            .event(format!("{}: second moments", self.name), context)
+    }
+}
+
+impl Payment {
+    /// The price of noise calibrated for the context's relation, replace-one following from the general conversion.
+    pub(super) fn event(&self, mechanism: String, context: &Context) -> Event {
+        match (self, context.relation) {
             (Payment::Approximate { epsilon, delta }, relation) => {
                 let cost = Cost::approximate(epsilon.clone(), delta.clone());
                 let replaced = match relation {

@@ -2,5 +2,6 @@
 
 mod contract;
 mod golden;
+mod histogram;
 mod seeded;
 mod support;
