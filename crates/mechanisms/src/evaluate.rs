@@ -160,7 +160,7 @@ impl Prepared {
         let uses = self.last.iter().zip(&self.bounds);
         for (term, (last, bound)) in self.program.terms.iter().zip(uses) {
             // A column that was read into these very bounds is taken over as it is.
-            let own = last.filter(|c| self.narrowed.get(*c) == Some(&Some(*bound)));
+            let own = last.filter(|c| self.declared.get(*c) == Some(&Some(*bound)));
             if let Some(values) = own.and_then(|c| inputs.numbers.remove(&c)) {
                 terms.push(values);
                 continue;

@@ -4,8 +4,9 @@ use super::*;
 use reticent_audit::broken_partition::{self, Constants, clamped_partition_loss};
 use reticent_audit::neighbours::losses;
 use reticent_audit::purchases::Purchase;
+use reticent_laws::{Law, Window, enumerate};
 use reticent_mechanisms::primitives::Partition;
-use reticent_noise::{Lattice, Scale, Window, enumerate};
+use reticent_noise::{Lattice, Scale};
 
 fn step(epsilon: Rational, penalty: Rational) -> Partition {
     Partition {

@@ -2,6 +2,7 @@
 
 use super::*;
 use reticent_audit::purchases::Purchase;
+use reticent_laws::Law;
 use reticent_mechanisms::primitives::SplitTree;
 
 fn step(epsilon: Rational, threshold: i128, decay: u32, height: u32, columns: usize) -> SplitTree {

@@ -33,6 +33,7 @@ pub use wavelet::{haar, haar_inverse};
 pub use workload::{Query, Workload};
 
 use reticent_accounting::{AccountingError, Currency, Event, Rational, Relation, Size};
+use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Fold};
 use reticent_mechanisms::primitives::{Payment, Strategy};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, Mechanism};
