@@ -1,7 +1,7 @@
 //! Row programs: what a release reads from one record. Formulas compile to this.
 //!
 //! A program is data, row-wise and total by construction. The interval of every expression is computed from the
-//! declared bounds and enforced by clamping ([`evaluate`](crate::evaluate)), so no caller is trusted with a bound.
+//! declared bounds and enforced by clamping (`evaluate.rs`), so no caller is trusted with a bound.
 
 use std::fmt::Write as _;
 

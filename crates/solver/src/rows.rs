@@ -389,6 +389,7 @@ mod tests {
 
     /// Against the formulas, row by row.
     #[test]
+    #[allow(clippy::needless_range_loop, reason = "indices as in the formulas")]
     fn loss_gradient_and_curvature() {
         let table = blocks(&[300, 41], 3, false);
         let w = [0.7, -3.0, 12.0];
