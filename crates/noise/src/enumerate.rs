@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use crate::{GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use crate::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Seeded};
 
 /// How far from zero [`enumerate`] follows a draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -244,5 +244,10 @@ impl Noise for Tree {
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         self.problem = Some("a real vector was drawn: not enumerable");
         vec![0; d.dimension]
+    }
+
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        self.problem = Some("a Cauchy variable was drawn: its tails are too heavy to enumerate");
+        d.centre()
     }
 }

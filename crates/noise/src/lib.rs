@@ -40,6 +40,7 @@
     )
 )]
 
+mod cauchy;
 mod choose;
 mod enumerate;
 pub mod exact;
@@ -49,6 +50,7 @@ mod refine;
 mod scale;
 mod source;
 
+pub use cauchy::Cauchy;
 pub use choose::{Cell, LogWeights};
 pub use enumerate::{Distribution, Window, enumerate};
 pub use lattice::Lattice;
