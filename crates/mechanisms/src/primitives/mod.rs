@@ -1,18 +1,22 @@
 //! The paid primitives: each is a plain description with its event, and a method of
 //! [`Desk`](crate::Desk) that charges the event and draws the noise.
 
+mod bisection;
 mod counts;
 mod objective;
 mod quantile;
 mod range;
 mod second_moments;
+mod smooth;
 mod sparse_vector;
 
+pub use bisection::{Bisection, Draw};
 pub use counts::{Counts, Sums};
 pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
+pub use smooth::{AUC_BITS, SmoothAuc};
 pub use sparse_vector::{Crossing, Signs, SparseVector};
 
 use reticent_accounting::{Both, Rational, Relation};
