@@ -6,7 +6,7 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
+    Bisection, Counts, Medians, Quantile, Range, SecondMoments, SmoothAuc, SparseVector, Sums,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -22,6 +22,10 @@ pub enum Purchase {
     Quantile(Quantile),
     /// Recursive medians.
     Medians(Medians),
+    /// Several quantiles; levels without an answer are null.
+    Bisection(Bisection),
+    /// An area, in units of its grid.
+    SmoothAuc(SmoothAuc),
     /// A range.
     Range(Range),
     /// Sparse vector: queries, thresholds, step.
@@ -52,6 +56,8 @@ impl Mechanism for Purchases {
             Purchase::Sums(_, s) => s.event(context),
             Purchase::Quantile(s) => s.event(context),
             Purchase::Medians(s) => s.event(context),
+            Purchase::Bisection(s) => s.event(context),
+            Purchase::SmoothAuc(s) => s.event(context),
             Purchase::Range(s) => s.event(context),
             Purchase::SparseVector(_, _, s) => s.event(context),
             Purchase::SecondMoments(s) => s.event(context),
@@ -77,6 +83,13 @@ impl Mechanism for Purchases {
                 Purchase::Sums(groups, s) => integers(&desk.sums(fold, groups.as_deref(), s)?.0),
                 Purchase::Quantile(s) => desk.quantile(fold, s)?.into(),
                 Purchase::Medians(s) => desk.medians(fold, s)?.into(),
+                Purchase::Bisection(s) => desk
+                    .bisection(fold, s)?
+                    .into_iter()
+                    .map(Value::from)
+                    .collect::<Vec<_>>()
+                    .into(),
+                Purchase::SmoothAuc(s) => integer(desk.smooth_auc(fold, s)?),
                 Purchase::Range(s) => desk.range(fold, s)?.into(),
                 Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
                 Purchase::SparseVector(queries, thresholds, s) => desk

@@ -45,8 +45,8 @@ pub enum Draw {
 /// # Arithmetic
 /// Exact choices and exact draws; κ is rounded up, S is computed as [`Smoothness`] proves.
 /// # Checked by
-/// `neighbours::bisection_enumerated`, `neighbours::smooth_medians_density`, `neighbours::smooth_bisection_enumerated`,
-/// `canaries::bisection`, `canaries::smooth_medians`
+/// `smooth::bisection_enumerated`, `smooth::median_density`, `smooth::medians_enumerated`,
+/// `smooth::bisection_canary`, `smooth::median_canary`, `smooth::golden_losses`
 /// # References
 /// `privacy.md` §5; `decisions.md` §1, §2.2; Kaplan, Schnapp, Stemmer 2022 (recursion).
 #[derive(Clone, Debug, PartialEq)]

@@ -42,7 +42,7 @@ const NEVER: i128 = i128::MIN / 2;
 /// max F ∈ [found, found + 96], and e^{found + 96} rounded up (2^−64 relative) is within 98 units above S: with
 /// the rate β − 128 units in place of β the result is β-smooth.
 /// # Checked by
-/// `neighbours::smooth_sensitivity_is_smooth`, `golden::smooth_sensitivity_of_medians`, `smooth::tests::search_agrees_with_all_pairs`
+/// `smooth::sensitivity_is_smooth`, `smooth::reference_medians`, `smooth::tests::search_agrees_with_all_pairs`
 /// # References
 /// `privacy.md` §5.3, §5.4; Nissim, Raskhodnikova, Smith 2007.
 pub(super) struct Smoothness {
@@ -198,7 +198,7 @@ fn logarithms(n: usize) -> Vec<i128> {
 /// AUC and 1/m are exact fractions; e^{−(m−1)β} is rounded up by less than 2^−64 of it, with a rate of β − 2^−57, so that
 /// the rounded S is β-smooth. The sum is rounded by an exact draw.
 /// # Checked by
-/// `neighbours::smooth_auc_density`, `neighbours::auc_moves_by_one_over_m`, `canaries::smooth_auc`
+/// `smooth::auc_density`, `smooth::auc_moves_by_one_over_m`, `smooth::auc_canary`
 /// # References
 /// `privacy.md` §5.1, §6; `decisions.md` §1.
 #[derive(Clone, Debug, PartialEq)]
