@@ -67,6 +67,34 @@ pub const STEPS: &[Row] = &[
         tests: &["neighbours::medians_enumerated", "canaries::medians"],
     },
     Row {
+        name: "bisection",
+        methods: &[Enumerated],
+        claim: "pure: depth draws of a/r e, r1 2e; bounded range each; general levels",
+        tests: &["smooth::bisection_enumerated", "smooth::bisection_canary"],
+    },
+    Row {
+        name: "smooth_medians",
+        methods: &[Density, Enumerated],
+        claim: "pure: depth Cauchy draws, a/r s e, r1 (2s - 1) e; kappa hyperbolic, smooth sensitivity rounded up",
+        tests: &[
+            "smooth::sensitivity_is_smooth",
+            "smooth::golden_losses",
+            "smooth::median_density",
+            "smooth::medians_enumerated",
+            "smooth::median_canary",
+        ],
+    },
+    Row {
+        name: "smooth_auc",
+        methods: &[Density],
+        claim: "pure e under both relations: Cauchy noise on max(1/m, e^(-(m-1) beta))",
+        tests: &[
+            "smooth::auc_moves_by_one_over_m",
+            "smooth::auc_density",
+            "smooth::auc_canary",
+        ],
+    },
+    Row {
         name: "range",
         methods: &[Enumerated],
         claim: "pure: a/r e (r1 2e), or r1 e (a/r theta e1 + e2)",
@@ -116,7 +144,7 @@ pub const COMPOSITES: &[Row] = &[
     composite("mean", "counts, sums"),
     composite("histogram", "counts"),
     composite("crosstab", "counts"),
-    composite("quantiles", "quantile"),
+    composite("quantiles", "quantile, bisection, smooth_medians"),
     composite("bounds", "range"),
     composite("logistic", "quantile, objective"),
     composite("linear", "quantile, second_moments"),

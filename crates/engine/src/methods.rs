@@ -5,7 +5,7 @@ use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
-use reticent_statistics::simple::{self, AxisCut, AxisSpec};
+use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, planning,
     residuals, roc,
@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
-    Binning, Clip, DEFAULT_BINS, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling,
+    Binning, Clip, DEFAULT_BINS, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod,
+    Scaling,
 };
 use crate::model::Model;
 use crate::outcome::Refusal;
@@ -54,22 +55,26 @@ pub(crate) fn prepare(
         }
         KindSpec::Quantiles(s) => {
             let levels: Vec<f64> = s.levels.iter().map(rational_to_f64).collect();
-            simple::quantiles(
-                &facts,
-                expression(&s.of, schema, "of")?,
-                &s.of,
-                &levels,
-                s.cells,
-                epsilon,
-            )
+            let (of, cells) = (expression(&s.of, schema, "of")?, s.cells);
+            let bisected = |of, draw| {
+                simple::bisected_quantiles(&facts, of, &s.of, &levels, cells, draw, epsilon)
+            };
+            match s.method {
+                QuantileMethod::Exponential => {
+                    simple::quantiles(&facts, of, &s.of, &levels, cells, epsilon)
+                }
+                QuantileMethod::Recursive => bisected(of, Bisect::Exponential),
+                QuantileMethod::Smooth => bisected(of, Bisect::Smooth),
+            }
         }
         KindSpec::Bounds(s) => {
             let coverage = rational_to_f64(&s.coverage);
-            simple::bounds(
+            simple::bounds_by(
                 &facts,
                 expression(&s.of, schema, "of")?,
                 &s.of,
                 coverage,
+                (s.method, s.sides),
                 epsilon,
             )
         }
@@ -185,6 +190,13 @@ pub(crate) fn accuracy(
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
     };
     Some(prediction.sentence)
+}
+
+/// Number of cells of a column's axis.
+pub(crate) fn cells_of(resolved: &Resolved, column: &str, binning: &Binning) -> Option<u64> {
+    let context = Context::records(resolved.dataset.neighbours);
+    let axis = axis(&facts(resolved, &context, None), column, binning).ok()?;
+    u64::try_from(cells(&axis)).ok()
 }
 
 /// A model with the design of a planned release and coefficients 0: enough to price what examines it.
