@@ -162,9 +162,24 @@ fn golden_losses() {
     assert!((cauchy_loss((0.0, 1.0), (0.3, 1.2)) - 0.327_672_412_0).abs() < 1e-10);
     assert!((cauchy_loss((0.0, 1.0), (2.0, 0.5)) - 2.342_179_008_8).abs() < 1e-10);
     // (n+1)/2 zeros, k copies of e^{-k epsilon}, ones; a zero becomes a one. The grid has a cell at e^{-k epsilon}.
-    for (n, k, epsilon, printed, corrected) in [
-        (107_u32, 13_u32, ratio(1, 1), 1.002_439_4, 0.735_327_8),
-        (323, 121, ratio(1, 10), 1.006_977_3, 0.707_346_5),
+    // The corrected losses are at β = .735 for ε = 1 and at the shipped β = ε/√2 for ε = .1; the shipped β for ε = 1 is .7353261.
+    for (n, k, epsilon, printed, (beta, corrected), shipped) in [
+        (
+            107_u32,
+            13_u32,
+            ratio(1, 1),
+            1.002_439_4,
+            (0.735, 0.735_327_8),
+            0.735_656_0,
+        ),
+        (
+            323,
+            121,
+            ratio(1, 10),
+            1.006_977_3,
+            (0.1 * std::f64::consts::FRAC_1_SQRT_2, 0.707_346_5),
+            0.707_346_5,
+        ),
     ] {
         let e = epsilon.to_f64().value();
         #[allow(
@@ -175,18 +190,27 @@ fn golden_losses() {
         let top = (f64::from(k) * e).exp().round() as u32;
         let zeros = n.div_ceil(2);
         let tables = [zeros, zeros - 1].map(|z| [(0, z), (1, k), (top, n - z - k)]);
-        let seed = tables.map(|t| {
-            let sorted: Vec<f64> = t
-                .iter()
+        let sorted = tables.map(|t| -> Vec<f64> {
+            t.iter()
                 .flat_map(|(v, times)| vec![f64::from(*v); *times as usize])
-                .collect();
-            broken::seed_median(&sorted, 0.0, f64::from(top), e)
+                .collect()
         });
+        let seed = sorted
+            .clone()
+            .map(|t| broken::seed_median(&t, 0.0, f64::from(top), e));
         let loss = cauchy_loss(seed[0], seed[1]) / e;
         assert!(
             (loss - printed).abs() < 2e-6 && loss > 1.0,
             "seed {n}: {loss}"
         );
+        let kappa = ((-beta).exp() / (2.0 * (e.cosh() - beta.cosh()))).sqrt();
+        let kappa = kappa.max(0.5 / (0.5 * e).sinh());
+        let fixed = sorted.map(|t| {
+            let s = smooth_sensitivity(&t, 0.0, f64::from(top), beta);
+            (t[t.len().div_ceil(2) - 1], kappa * s)
+        });
+        let loss = cauchy_loss(fixed[0], fixed[1]) / e;
+        assert!((loss - corrected).abs() < 2e-6, "corrected {n}: {loss}");
         let step = bisection(epsilon, &[1], 2, Draw::Smooth);
         let audit = with_values(step, &[0, 1, top], top + 1, 0);
         let ours = tables.map(|t| {
@@ -196,7 +220,7 @@ fn golden_losses() {
                 .unwrap()
         });
         let loss = cauchy_loss(ours[0], ours[1]) / e;
-        assert!((loss - corrected).abs() < 2e-6, "ours {n}: {loss}");
+        assert!((loss - shipped).abs() < 2e-6, "shipped {n}: {loss}");
     }
 }
 
