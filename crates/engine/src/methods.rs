@@ -1,6 +1,6 @@
 //! From the kinds of a plan to the mechanisms that make them, over public facts.
 
-use reticent_accounting::{Currency, rational_to_f64};
+use reticent_accounting::{Currency, Rational, rational_to_f64};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
@@ -16,7 +16,7 @@ use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
     Binning, Clip, DEFAULT_BINS, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod,
-    Scaling,
+    QuantilesSpec, Scaling,
 };
 use crate::model::Model;
 use crate::outcome::Refusal;
@@ -53,20 +53,7 @@ pub(crate) fn prepare(
                 .collect::<Result<_, _>>()?;
             simple::crosstab(&facts, axes, epsilon)
         }
-        KindSpec::Quantiles(s) => {
-            let levels: Vec<f64> = s.levels.iter().map(rational_to_f64).collect();
-            let (of, cells) = (expression(&s.of, schema, "of")?, s.cells);
-            let bisected = |of, draw| {
-                simple::bisected_quantiles(&facts, of, &s.of, &levels, cells, draw, epsilon)
-            };
-            match s.method {
-                QuantileMethod::Exponential => {
-                    simple::quantiles(&facts, of, &s.of, &levels, cells, epsilon)
-                }
-                QuantileMethod::Recursive => bisected(of, Bisect::Exponential),
-                QuantileMethod::Smooth => bisected(of, Bisect::Smooth),
-            }
-        }
+        KindSpec::Quantiles(s) => quantiles(&facts, s, expression(&s.of, schema, "of")?, epsilon),
         KindSpec::Bounds(s) => {
             let coverage = rational_to_f64(&s.coverage);
             simple::bounds_by(
@@ -134,6 +121,23 @@ pub(crate) fn prepare(
         }
     };
     prepared.map_err(|e| refuse(&e))
+}
+
+fn quantiles(
+    facts: &Facts<'_>,
+    spec: &QuantilesSpec,
+    of: Expr,
+    epsilon: &Rational,
+) -> Result<Prepared, StatisticsError> {
+    let levels: Vec<f64> = spec.levels.iter().map(rational_to_f64).collect();
+    let draw = match spec.method {
+        QuantileMethod::Exponential => {
+            return simple::quantiles(facts, of, &spec.of, &levels, spec.cells, epsilon);
+        }
+        QuantileMethod::Recursive => Bisect::Exponential,
+        QuantileMethod::Smooth => Bisect::Smooth,
+    };
+    simple::bisected_quantiles(facts, of, &spec.of, &levels, spec.cells, draw, epsilon)
 }
 
 /// What to expect of a release, from public numbers only; `rows` counts the whole table.
@@ -373,12 +377,10 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
         Currency::Concentrated => MomentsPayment::Concentrated {
             rho: payment.claim.amount.clone(),
         },
-        Currency::Approximate if payment.delta > reticent_accounting::Rational::ZERO => {
-            MomentsPayment::Approximate {
-                epsilon: payment.epsilon.clone(),
-                delta: payment.delta.clone(),
-            }
-        }
+        Currency::Approximate if payment.delta > Rational::ZERO => MomentsPayment::Approximate {
+            epsilon: payment.epsilon.clone(),
+            delta: payment.delta.clone(),
+        },
         Currency::Approximate => {
             return Err(Refusal::request(
                 "a linear model needs a delta here: its noise is Gaussian",

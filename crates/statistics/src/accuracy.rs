@@ -382,28 +382,25 @@ fn totals(
     let steps = usize::try_from(steps.max(1)).ok()?;
     let rows = f64::from(context.rows_per_unit.max(1));
     let worst = |v: Vec<f64>| v.into_iter().fold(0.0, f64::max);
-    let (variance, from) = match method {
-        TotalMethod::SquareRoot => {
-            let root = SquareRoot::new(steps);
-            let replaced = match context.relation {
-                Relation::AddRemove => 1.0,
-                Relation::ReplaceOne => 2.0,
-            };
-            // the last total is the worst: ‖f‖²·‖f‖²·(1/2ρ)
-            (
-                root.last_variance(budget) * replaced * rows * rows,
-                "normal law",
-            )
-        }
-        _ => {
-            let tree = BinaryTree::new(steps);
-            let b = whole(tree.sensitivity(context.relation)) * rows / rational_to_f64(e);
-            let nodes = worst(tree.total_variances(method == TotalMethod::WeightedTree));
-            (
-                2.0 * b * b * nodes,
-                "variance of a sum of Laplace draws, normal law",
-            )
-        }
+    let (variance, from) = if method == TotalMethod::SquareRoot {
+        let root = SquareRoot::new(steps);
+        let replaced = match context.relation {
+            Relation::AddRemove => 1.0,
+            Relation::ReplaceOne => 2.0,
+        };
+        // the last total is the worst: ‖f‖²·‖f‖²·(1/2ρ)
+        (
+            root.last_variance(budget) * replaced * rows * rows,
+            "normal law",
+        )
+    } else {
+        let tree = BinaryTree::new(steps);
+        let b = whole(tree.sensitivity(context.relation)) * rows / rational_to_f64(e);
+        let nodes = worst(tree.total_variances(method == TotalMethod::WeightedTree));
+        (
+            2.0 * b * b * nodes,
+            "variance of a sum of Laplace draws, normal law",
+        )
     };
     let each = NORMAL_95 * variance.sqrt();
     Some(Error {
