@@ -63,6 +63,18 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             simple::crosstab(facts, axes, &e)
         }
         "quantiles" => simple::quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, &e),
+        "quantiles_recursive" | "quantiles_smooth" => {
+            let draw = if name == "quantiles_smooth" {
+                simple::Bisect::Smooth
+            } else {
+                simple::Bisect::Exponential
+            };
+            simple::bisected_quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, draw, &e)
+        }
+        "bounds_upper" => {
+            let how = (simple::Search::Doubling, simple::Sides::Upper);
+            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
+        }
         "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
         "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
         "linear" => linear::prepare(
@@ -141,6 +153,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 15);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

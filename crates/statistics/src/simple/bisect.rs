@@ -108,7 +108,7 @@ fn numerator(q: f64) -> u32 {
 /// # Claim
 /// ε-DP: one [`Bisection`].
 /// # Checked by
-/// `bisect::levels_are_found`, `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`
+/// `accuracy::bisected_quantiles_keep_their_rank_error`, `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`
 struct Bisected {
     name: String,
     step: Bisection,

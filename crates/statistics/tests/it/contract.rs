@@ -61,8 +61,31 @@ fn kinds() -> Vec<(&'static str, Make)> {
             }),
         ),
         (
+            "quantiles",
+            Box::new(|f, e| {
+                let levels = [0.25, 0.5, 0.75];
+                let draw = simple::Bisect::Exponential;
+                simple::bisected_quantiles(f, Expr::Column(0), "x0", &levels, 64, draw, e)
+            }),
+        ),
+        (
+            "quantiles",
+            Box::new(|f, e| {
+                let levels = [0.25, 0.5, 0.75];
+                let draw = simple::Bisect::Smooth;
+                simple::bisected_quantiles(f, Expr::Column(0), "x0", &levels, 64, draw, e)
+            }),
+        ),
+        (
             "bounds",
             Box::new(|f, e| simple::bounds(f, Expr::Column(0), "x0", 0.985, e)),
+        ),
+        (
+            "bounds",
+            Box::new(|f, e| {
+                let how = (simple::Search::Doubling, simple::Sides::Lower);
+                simple::bounds_by(f, Expr::Column(0), "x0", 0.985, how, e)
+            }),
         ),
         (
             "roc",
