@@ -151,6 +151,7 @@ pub const COMPOSITES: &[Row] = &[
     composite("bounds_upper", "range"),
     composite("logistic", "quantile, objective"),
     composite("linear", "quantile, second_moments"),
+    composite("auc", "smooth_auc"),
     composite("roc", "medians, counts"),
     composite("residuals", "range, counts"),
     composite("binned_residuals", "medians, counts, sums"),

@@ -12,8 +12,8 @@ use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, residuals, roc,
-    simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, linear, logistic, residuals,
+    roc, simple,
 };
 use serde_json::Value;
 
@@ -82,6 +82,7 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             &design,
             &linear::Config::new(Payment::Pure { epsilon: e }),
         ),
+        "auc" => auc::prepare(facts, &score, y(), &e),
         "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
         "residuals" => residuals::prepare(
             facts,
@@ -153,6 +154,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 15);
+    assert_eq!(names.len(), 16);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

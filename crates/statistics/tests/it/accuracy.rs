@@ -5,7 +5,7 @@ use reticent_mechanisms::primitives::{Counts, SmoothAuc};
 use reticent_mechanisms::{Context, program::Expr};
 use reticent_noise::{Cauchy, Noise, Seeded};
 use reticent_statistics::accuracy::{QuantileMethod, Question, Setting, TotalMethod};
-use reticent_statistics::simple;
+use reticent_statistics::{Score, auc, simple};
 
 use crate::support::{floats, reals};
 
@@ -188,5 +188,44 @@ fn bisected_quantiles_keep_their_rank_error() {
                 "{relation} {draw:?}: {beyond} beyond {stated}"
             );
         }
+    }
+}
+
+/// Without noise the area is that of pairs of records, ties half; one class gives one half.
+#[test]
+fn areas_are_those_of_pairs() {
+    let mut noise = Seeded::new(52);
+    let mut draw = |n: u64| (noise.bits() % n) as f64;
+    let e = rational_from_f64(1.0).unwrap();
+    let context = Context::records(Relation::AddRemove);
+    for round in 0..20 {
+        let n = 1 + draw(200) as usize;
+        let scores: Vec<f64> = (0..n).map(|_| (draw(9) + 0.5) / 9.0).collect();
+        let labels: Vec<f64> = (0..n)
+            .map(|_| if round == 0 { 1.0 } else { draw(2) })
+            .collect();
+        let (mut won, mut pairs) = (0.0, 0.0);
+        for (s, y) in scores.iter().zip(&labels) {
+            for (t, z) in scores.iter().zip(&labels) {
+                if y > z {
+                    pairs += 1.0;
+                    won += if s > t {
+                        1.0
+                    } else if s < t {
+                        0.0
+                    } else {
+                        0.5
+                    };
+                }
+            }
+        }
+        let want = if pairs > 0.0 { won / pairs } else { 0.5 };
+        let table = reals(&[("p", scores, 0.0, 1.0), ("y", labels, 0.0, 1.0)]);
+        let score = Score::Probability(Expr::Column(0));
+        let prepared =
+            auc::prepare(&table.facts(&context, None), &score, Expr::Column(1), &e).unwrap();
+        let (answer, _) = table.run(&context, &prepared, &mut reticent_noise::Silent);
+        let got = answer.value["auc"].as_f64().unwrap();
+        assert!((got - want).abs() < 1e-9, "{round}: {got} {want}");
     }
 }

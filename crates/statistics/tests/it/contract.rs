@@ -7,8 +7,8 @@ use reticent_mechanisms::program::Expr;
 use reticent_noise::{Seeded, Silent};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, model, planning,
-    residuals, roc, simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, linear, logistic, model,
+    planning, residuals, roc, simple,
 };
 use serde_json::Value;
 
@@ -86,6 +86,10 @@ fn kinds() -> Vec<(&'static str, Make)> {
                 let how = (simple::Search::Doubling, simple::Sides::Lower);
                 simple::bounds_by(f, Expr::Column(0), "x0", 0.985, how, e)
             }),
+        ),
+        (
+            "auc",
+            Box::new(|f, e| auc::prepare(f, &Score::Linear(score()), Expr::Column(5), e)),
         ),
         (
             "roc",
