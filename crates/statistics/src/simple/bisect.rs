@@ -15,12 +15,12 @@ use crate::common::{Facts, Prepared, StatisticsError, number, numbers, positive,
 pub enum Bisect {
     /// The exponential mechanism at every node.
     Exponential,
-    /// Cauchy noise on the smooth sensitivity at every node: heavy tails, no advantage known below about n·ε² = 10⁴.
+    /// Cauchy noise on the smooth sensitivity at every node: rank errors of order 1/ε², heavy tails.
     Smooth,
 }
 
 /// Quantiles of an expression on an even grid of its public bounds: the middle level splits the range, the others follow in
-/// the two parts. s = ⌈log₂(levels + 1)⌉ depths share ε, so many levels cost little more than few.
+/// the two parts. s = ⌈log₂(levels + 1)⌉ depths share ε; errors add up along the depths.
 ///
 /// Values are cell edges, increasing. The grid is that of [`super::quantiles`]. In ρ-zCDP smooth draws are priced by ε²/2.
 ///
