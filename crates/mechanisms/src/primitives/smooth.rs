@@ -290,6 +290,7 @@ fn misfit() -> DeskError {
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
     reason = "small test data"
 )]

@@ -1,4 +1,10 @@
 //! Errors from formulas against simulated ones, and back from error to ε.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small test data"
+)]
 
 use reticent_accounting::{Rational, Relation, rational_from_f64};
 use reticent_mechanisms::primitives::{Counts, SmoothAuc};

@@ -32,6 +32,7 @@ fn score() -> Expr {
     model::linear_predictor(0.1, &[(0.8, Expr::Column(0)), (-0.3, Expr::Column(1))])
 }
 
+#[allow(clippy::too_many_lines, reason = "a list")]
 fn kinds() -> Vec<(&'static str, Make)> {
     let axis = |c: usize| AxisSpec {
         name: format!("x{c}"),

@@ -1,4 +1,10 @@
 //! Running totals: sensitivities against brute force over the measured rows, unbiased recovery, errors against published ones.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small test data"
+)]
 
 use reticent_accounting::Relation;
 use reticent_noise::{Lattice, Noise, Rational, Scale, Seeded};
