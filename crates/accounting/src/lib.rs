@@ -7,7 +7,7 @@
 //! * [`sequential`] and [`parallel`]: the two ways prices compose.
 //! * [`Filter`]: a cap that refuses.
 //! * [`split`] and [`share`]: parts of a budget that never exceed the whole.
-//! * [`exp`], [`gaussian`], [`zcdp`]: certified bounds on the transcendental functions that
+//! * [`exp`], [`gaussian`], [`hyperbolic`], [`zcdp`]: certified bounds on the transcendental functions that
 //!   calibrations need.
 //!
 //! No floating-point number enters anything that is debited. `to_f64` exists for display and for
@@ -33,6 +33,7 @@ mod error;
 mod event;
 pub mod exp;
 pub mod gaussian;
+pub mod hyperbolic;
 mod number;
 mod price;
 mod split;

@@ -144,3 +144,21 @@ pub fn covariance_squared_sensitivity(d: u32) -> (f64, f64) {
         .fold(0.0, f64::max);
     (added, replaced)
 }
+
+/// (location, scale) of the smooth-sensitivity median with the published constants 8·S_β/ε at β = ε (Chen thesis 2018;
+/// 8 is the constant of Nissim, Raskhodnikova, Smith 2007, which goes with β = ε/2): up to 1.0077 ε.
+pub fn seed_median(sorted: &[f64], lower: f64, upper: f64, epsilon: f64) -> (f64, f64) {
+    let median = sorted
+        .len()
+        .div_ceil(2)
+        .checked_sub(1)
+        .map_or(lower, |i| sorted[i]);
+    let s = crate::heavy::smooth_sensitivity(sorted, lower, upper, epsilon);
+    (median, 8.0 * s / epsilon)
+}
+
+/// (location, scale) of a smooth-sensitivity median whose windows stop at the ends of the data: constant data get no noise.
+pub fn unpadded_median(sorted: &[f64], epsilon: f64) -> (f64, f64) {
+    let (lower, upper) = (sorted[0], sorted[sorted.len() - 1]);
+    seed_median(sorted, lower, upper, epsilon)
+}

@@ -1,6 +1,6 @@
 //! Canaries: noise that is too small by a stated factor. A neighbour test that does not notice one is worth nothing.
 
-use reticent_noise::{GammaNorm, Lattice, LogWeights, Noise, Rational, Scale};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Rational, Scale};
 
 /// Multiplies every noise scale by a factor (below 1: too little noise) on its way to another source.
 pub struct Weakened<'a> {
@@ -52,5 +52,12 @@ impl Noise for Weakened<'_> {
             ..d.clone()
         };
         self.inner.vector(&d)
+    }
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        let d = Cauchy {
+            location: d.location.clone(),
+            scale: &d.scale * &self.factor,
+        };
+        self.inner.cauchy(&d)
     }
 }

@@ -3,6 +3,7 @@
 //! - [`tables`]: small worlds of privacy units, all tables over them, and which tables are neighbours;
 //! - [`neighbours`]: worst losses over neighbouring tables, by enumeration of the shipped code (method E), by
 //!   the strategy matrix read off the shipped code (M), and the contract of composites (C); [`density`] (D);
+//! - [`heavy`]: Cauchy noise, whose scale depends on the data;
 //! - [`purchases`]: a mechanism that buys given paid steps and nothing else;
 //! - [`canary`]: noise that is too small by a stated factor, which every test above must notice;
 //! - [`broken`]: published mechanisms that are not private, which every test above must flag;
@@ -16,6 +17,7 @@ pub mod broken;
 pub mod broken_partition;
 pub mod canary;
 pub mod density;
+pub mod heavy;
 pub mod neighbours;
 pub mod purchases;
 pub mod registry;

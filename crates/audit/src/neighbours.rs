@@ -8,7 +8,7 @@ use reticent_accounting::{Currency, Price, Rational, Relation, sequential};
 use reticent_laws::{Distribution, Window, enumerate};
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Trace, Unit, simulate};
-use reticent_noise::{GammaNorm, Lattice, LogWeights, Noise, Silent};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Silent};
 use serde_json::Value;
 
 use crate::AuditError;
@@ -360,6 +360,10 @@ impl Noise for Marked {
         self.other = Some("a vector");
         vec![0; d.dimension]
     }
+    fn cauchy(&mut self, _: &Cauchy) -> i128 {
+        self.other = Some("a Cauchy variable");
+        0
+    }
 }
 
 /// All numbers of a value, in order.
@@ -419,6 +423,10 @@ impl Noise for Drowned {
         (0..d.dimension)
             .map(|_| (i128::from(self.next() % 7) + 1) << 120)
             .collect()
+    }
+    fn cauchy(&mut self, _: &Cauchy) -> i128 {
+        // small enough to be a boundary of a grid now and then
+        i128::from(self.next() % 7)
     }
 }
 

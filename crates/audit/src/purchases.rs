@@ -6,8 +6,8 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Counts, Linear, Medians, Partition, Quantile, Range, SecondMoments, SparseVector, SplitTree,
-    Strategy, Sums, WorstQuery,
+    Bisection, Counts, Linear, Medians, Partition, Quantile, Range, SecondMoments, SmoothAuc,
+    SparseVector, SplitTree, Strategy, Sums, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -23,6 +23,10 @@ pub enum Purchase {
     Quantile(Quantile),
     /// Recursive medians.
     Medians(Medians),
+    /// Several quantiles; levels without an answer are null.
+    Bisection(Bisection),
+    /// An area, in units of its grid.
+    SmoothAuc(SmoothAuc),
     /// A range.
     Range(Range),
     /// Sparse vector: queries, thresholds, step.
@@ -61,6 +65,8 @@ impl Mechanism for Purchases {
             Purchase::Sums(_, s) => s.event(context),
             Purchase::Quantile(s) => s.event(context),
             Purchase::Medians(s) => s.event(context),
+            Purchase::Bisection(s) => s.event(context),
+            Purchase::SmoothAuc(s) => s.event(context),
             Purchase::Range(s) => s.event(context),
             Purchase::SparseVector(_, _, s) => s.event(context),
             Purchase::SecondMoments(s) => s.event(context),
@@ -90,6 +96,13 @@ impl Mechanism for Purchases {
                 Purchase::Sums(groups, s) => integers(&desk.sums(fold, groups.as_deref(), s)?.0),
                 Purchase::Quantile(s) => desk.quantile(fold, s)?.into(),
                 Purchase::Medians(s) => desk.medians(fold, s)?.into(),
+                Purchase::Bisection(s) => desk
+                    .bisection(fold, s)?
+                    .into_iter()
+                    .map(Value::from)
+                    .collect::<Vec<_>>()
+                    .into(),
+                Purchase::SmoothAuc(s) => integer(desk.smooth_auc(fold, s)?),
                 Purchase::Range(s) => desk.range(fold, s)?.into(),
                 Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
                 Purchase::Linear(strategy, s) => integers(&desk.linear(fold, strategy, s)?.values),

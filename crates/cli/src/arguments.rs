@@ -69,6 +69,13 @@ pub(crate) enum Command {
         #[arg(long)]
         rows: Option<u64>,
     },
+    /// Say how accurate a plan or one kind of release will be, and which epsilon an accuracy needs.
+    ///
+    /// From public parameters alone; the data are never opened. Errors are half-widths that hold with probability .95.
+    #[command(
+        after_help = "Examples:\n  reticent plan-accuracy plan.toml --rows 50000\n  reticent plan-accuracy --kind histogram --cells 4096 --epsilon 0.1 --relation add_remove\n  reticent plan-accuracy --kind count --error 20"
+    )]
+    PlanAccuracy(Box<PlanAccuracy>),
     /// Run a plan: pay for it, make its releases, write release.json and report.html.
     #[command(after_help = "Example: reticent run plan.toml --out results")]
     Run {
@@ -102,6 +109,74 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: LedgerAction,
     },
+}
+
+/// What `plan-accuracy` is asked about: a plan, or one kind by its numbers.
+#[derive(clap::Args)]
+pub(crate) struct PlanAccuracy {
+    /// The plan.
+    #[arg(required_unless_present = "kind", conflicts_with = "kind")]
+    pub(crate) plan: Option<PathBuf>,
+    /// One kind: count, sum, mean, histogram, crosstab, quantiles, bounds, sparse_vector, roc, auc, running_total.
+    #[arg(long)]
+    pub(crate) kind: Option<String>,
+    /// Epsilon of the release.
+    #[arg(long, conflicts_with_all = ["rho", "error"])]
+    pub(crate) epsilon: Option<f64>,
+    /// Rho, for running totals by square root.
+    #[arg(long, conflicts_with = "error")]
+    pub(crate) rho: Option<f64>,
+    /// The error that is wanted; gives the epsilon for it.
+    #[arg(long)]
+    pub(crate) error: Option<f64>,
+    /// The neighbour relation.
+    #[arg(long, value_enum, default_value_t = Neighbours::AddRemove)]
+    pub(crate) relation: Neighbours,
+    /// Number of rows to assume.
+    #[arg(long)]
+    pub(crate) rows: Option<u64>,
+    /// Largest number of rows of a privacy unit.
+    #[arg(long)]
+    pub(crate) rows_per_unit: Option<u32>,
+    /// Cells of a histogram, or of the grid of quantiles.
+    #[arg(long)]
+    pub(crate) cells: Option<u32>,
+    /// Number of quantiles.
+    #[arg(long)]
+    pub(crate) levels: Option<u32>,
+    /// Largest absolute value of a sum; width of the interval of a mean.
+    #[arg(long)]
+    pub(crate) width: Option<f64>,
+    /// Share that a range covers on each side.
+    #[arg(long)]
+    pub(crate) coverage: Option<f64>,
+    /// Ends of a range that are sought: 1 or 2.
+    #[arg(long)]
+    pub(crate) sides: Option<u32>,
+    /// Positive answers of a sparse vector.
+    #[arg(long)]
+    pub(crate) answers: Option<u32>,
+    /// Queries of a sparse vector.
+    #[arg(long)]
+    pub(crate) queries: Option<u64>,
+    /// Steps of running totals.
+    #[arg(long)]
+    pub(crate) steps: Option<u32>,
+    /// Share of positive outcomes.
+    #[arg(long)]
+    pub(crate) positive_rate: Option<f64>,
+    /// Method: exponential, recursive, smooth; fine, doubling; tree, weighted_tree, square_root.
+    #[arg(long)]
+    pub(crate) method: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Neighbours {
+    /// One unit more or less.
+    AddRemove,
+    /// One unit replaced.
+    ReplaceOne,
 }
 
 #[derive(Subcommand)]

@@ -8,12 +8,12 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Neighbours, PlanAccuracy};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use reticent_engine::{
-    Error, Failure, books, dataset::Dataset, init, mock, outcome::Refusal, predict, schema_json,
-    session, smartnoise,
+    Error, Failure, accuracy, books, dataset::Dataset, init, mock, outcome::Refusal, predict,
+    schema_json, session, smartnoise,
 };
 
 fn main() -> ExitCode {
@@ -74,6 +74,7 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
             written(mock::write(&dataset, rows, seed, out))
         }
         Command::Schema { of } => print(schema_json::schema(of.name()).unwrap_or_default()),
+        Command::PlanAccuracy(asked) => print(&plan_accuracy(*asked, json)?),
         Command::Price { plan, rows } => price(&plan, rows, json),
         Command::Run {
             plan,
@@ -108,6 +109,34 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
         }
         Command::Ledger { action } => print(&ledger::carry_out(action, json)?),
     }
+}
+
+fn plan_accuracy(asked: PlanAccuracy, json: bool) -> Result<String, Failure> {
+    if let Some(plan) = &asked.plan {
+        let table = accuracy::plan(plan, asked.rows)?;
+        return Ok(show::accuracy(&table, json));
+    }
+    let relation = asked.relation;
+    let line = accuracy::single(&accuracy::Asked {
+        kind: asked.kind.unwrap_or_default(),
+        budget: asked.epsilon.or(asked.rho),
+        error: asked.error,
+        cells: asked.cells,
+        levels: asked.levels,
+        #[allow(clippy::cast_precision_loss, reason = "a number of rows, for planning")]
+        rows: asked.rows.map(|n| n as f64),
+        width: asked.width,
+        coverage: asked.coverage,
+        sides: asked.sides,
+        answers: asked.answers,
+        queries: asked.queries,
+        steps: asked.steps,
+        positive_rate: asked.positive_rate,
+        method: asked.method,
+        replace_one: relation == Neighbours::ReplaceOne,
+        rows_per_unit: asked.rows_per_unit,
+    })?;
+    Ok(show::accuracy_line(&line, json))
 }
 
 fn price(plan: &Path, rows: Option<u64>, json: bool) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 use reticent_engine::accounting::{Cost, Currency, Price, Relation, format_rational};
+use reticent_engine::accuracy::{AccuracyTable, Line};
 use reticent_engine::dataset::Dataset;
 use reticent_engine::ledger::{Entry, EntryKind, Identity, Report, Status};
 use reticent_engine::register::Registration;
@@ -56,6 +57,64 @@ fn unit_of(currency: Currency) -> &'static str {
         Currency::Concentrated => "ρ",
         _ => "ε",
     }
+}
+
+pub(crate) fn accuracy(of: &AccuracyTable, json: bool) -> String {
+    if json {
+        return text(&of.to_json());
+    }
+    let mut out = accuracy_lines(&of.lines);
+    let rows = of.rows.map_or_else(
+        || "number of rows unknown".to_owned(),
+        |n| format!("{n} rows"),
+    );
+    out.push_str(&format!(
+        "Errors hold with probability .95 under {}; {rows}.\n",
+        of.relation
+    ));
+    out
+}
+
+pub(crate) fn accuracy_line(line: &Line, json: bool) -> String {
+    if json {
+        return text(&line.to_json());
+    }
+    accuracy_lines(std::slice::from_ref(line))
+}
+
+fn accuracy_lines(lines: &[Line]) -> String {
+    let mut t = table(&[
+        "release",
+        "kind",
+        "epsilon",
+        "error",
+        "all together",
+        "unit",
+        "epsilon for half",
+        "remark",
+    ]);
+    let short = |x: f64| {
+        if x == 0.0 || (0.001..1e6).contains(&x.abs()) {
+            format!("{}", (x * 1e4).round() / 1e4)
+        } else {
+            format!("{x:.3e}")
+        }
+    };
+    let maybe = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), short);
+    for line in lines {
+        let error = line.error.as_ref();
+        t.add_row(vec![
+            line.id.clone(),
+            line.kind.clone(),
+            short(line.budget),
+            maybe(error.map(|e| e.each)),
+            maybe(error.map(|e| e.all)),
+            error.map_or_else(String::new, |e| e.unit.to_owned()),
+            maybe(line.for_half),
+            line.remark.clone().unwrap_or_default(),
+        ]);
+    }
+    format!("{t}\n")
 }
 
 pub(crate) fn price(prices: &PriceTable, json: bool) -> String {

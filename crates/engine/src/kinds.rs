@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
 use reticent_statistics::histogram::{Method, Workload};
+use reticent_statistics::simple::{Search, Sides};
 use serde_json::{Value, json};
 
 use crate::formula;
@@ -153,6 +154,20 @@ pub struct QuantilesSpec {
     pub levels: Vec<Rational>,
     /// Number of even cells of the public grid.
     pub cells: u32,
+    /// How they are drawn.
+    pub method: QuantileMethod,
+}
+
+/// How quantiles are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuantileMethod {
+    /// One exponential-mechanism choice per level.
+    #[default]
+    Exponential,
+    /// Recursive bisection by the exponential mechanism.
+    Recursive,
+    /// Recursive bisection by Cauchy noise on the smooth sensitivity.
+    Smooth,
 }
 
 /// Fields of `bounds`.
@@ -162,6 +177,10 @@ pub struct BoundsSpec {
     pub of: String,
     /// Share of the records that the range should hold on each side.
     pub coverage: Rational,
+    /// How candidates grow.
+    pub method: Search,
+    /// Which ends are sought.
+    pub sides: Sides,
 }
 
 /// How predictors are scaled before a logistic fit.
@@ -328,9 +347,19 @@ impl KindSpec {
             }
             Self::Quantiles(s) => {
                 let levels: Vec<String> = s.levels.iter().map(format_rational).collect();
-                json!({"of": text(&s.of), "levels": levels, "cells": s.cells})
+                let fields = json!({"of": text(&s.of), "levels": levels, "cells": s.cells});
+                with_choices(fields, &[("method", s.method.name())])
             }
-            Self::Bounds(s) => json!({"of": text(&s.of), "coverage": format_rational(&s.coverage)}),
+            Self::Bounds(s) => {
+                let fields = json!({"of": text(&s.of), "coverage": format_rational(&s.coverage)});
+                let method = (s.method == Search::Doubling).then_some("doubling");
+                let sides = match s.sides {
+                    Sides::Both => None,
+                    Sides::Lower => Some("lower"),
+                    Sides::Upper => Some("upper"),
+                };
+                with_choices(fields, &[("method", method), ("sides", sides)])
+            }
             Self::Logistic(s) => json!({
                 "formula": text(&s.formula),
                 "positive": s.positive,
@@ -360,6 +389,29 @@ fn workload_name(workload: Workload) -> Option<&'static str> {
         Workload::Identity => None,
         Workload::Prefix => Some("prefix"),
         Workload::Rectangles(_) => Some("ranges"),
+    }
+}
+
+/// Adds the choices that are not defaults: a plan that does not make them keeps its request id.
+fn with_choices(mut fields: Value, choices: &[(&str, Option<&str>)]) -> Value {
+    if let Value::Object(map) = &mut fields {
+        for (key, choice) in choices {
+            if let Some(choice) = choice {
+                map.insert((*key).to_owned(), json!(choice));
+            }
+        }
+    }
+    fields
+}
+
+impl QuantileMethod {
+    /// The name in plans, unless it is the default.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Exponential => None,
+            Self::Recursive => Some("recursive"),
+            Self::Smooth => Some("smooth"),
+        }
     }
 }
 

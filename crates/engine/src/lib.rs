@@ -1,5 +1,6 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
 
+pub mod accuracy;
 pub mod books;
 pub mod budget;
 pub mod check;

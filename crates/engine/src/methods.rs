@@ -1,11 +1,11 @@
 //! From the kinds of a plan to the mechanisms that make them, over public facts.
 
-use reticent_accounting::{Currency, rational_to_f64};
+use reticent_accounting::{Currency, Rational, rational_to_f64};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
-use reticent_statistics::simple::{self, AxisCut, AxisSpec};
+use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
     planning, residuals, roc,
@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
-use crate::kinds::{Binning, Clip, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling};
+use crate::kinds::{
+    Binning, Clip, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod, QuantilesSpec,
+    Scaling,
+};
 use crate::model::Model;
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
@@ -64,24 +67,15 @@ pub(crate) fn prepare(
                 .collect::<Result<_, _>>()?;
             simple::crosstab(&facts, axes, epsilon)
         }
-        KindSpec::Quantiles(s) => {
-            let levels: Vec<f64> = s.levels.iter().map(rational_to_f64).collect();
-            simple::quantiles(
-                &facts,
-                expression(&s.of, schema, "of")?,
-                &s.of,
-                &levels,
-                s.cells,
-                epsilon,
-            )
-        }
+        KindSpec::Quantiles(s) => quantiles(&facts, s, expression(&s.of, schema, "of")?, epsilon),
         KindSpec::Bounds(s) => {
             let coverage = rational_to_f64(&s.coverage);
-            simple::bounds(
+            simple::bounds_by(
                 &facts,
                 expression(&s.of, schema, "of")?,
                 &s.of,
                 coverage,
+                (s.method, s.sides),
                 epsilon,
             )
         }
@@ -143,6 +137,23 @@ pub(crate) fn prepare(
     prepared.map_err(|e| refuse(&e))
 }
 
+fn quantiles(
+    facts: &Facts<'_>,
+    spec: &QuantilesSpec,
+    of: Expr,
+    epsilon: &Rational,
+) -> Result<Prepared, StatisticsError> {
+    let levels: Vec<f64> = spec.levels.iter().map(rational_to_f64).collect();
+    let draw = match spec.method {
+        QuantileMethod::Exponential => {
+            return simple::quantiles(facts, of, &spec.of, &levels, spec.cells, epsilon);
+        }
+        QuantileMethod::Recursive => Bisect::Exponential,
+        QuantileMethod::Smooth => Bisect::Smooth,
+    };
+    simple::bisected_quantiles(facts, of, &spec.of, &levels, spec.cells, draw, epsilon)
+}
+
 /// What to expect of a release, from public numbers only; `rows` counts the whole table.
 pub(crate) fn accuracy(
     resolved: &Resolved,
@@ -201,6 +212,13 @@ pub(crate) fn accuracy(
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
     };
     Some(prediction.sentence)
+}
+
+/// Number of cells of a column's axis.
+pub(crate) fn cells_of(resolved: &Resolved, column: &str, binning: &Binning) -> Option<u64> {
+    let context = Context::records(resolved.dataset.neighbours);
+    let axis = axis(&facts(resolved, &context, None), column, binning).ok()?;
+    u64::try_from(cells(&axis)).ok()
 }
 
 /// A model with the design of a planned release and coefficients 0: enough to price what examines it.
@@ -377,12 +395,10 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
         Currency::Concentrated => MomentsPayment::Concentrated {
             rho: payment.claim.amount.clone(),
         },
-        Currency::Approximate if payment.delta > reticent_accounting::Rational::ZERO => {
-            MomentsPayment::Approximate {
-                epsilon: payment.epsilon.clone(),
-                delta: payment.delta.clone(),
-            }
-        }
+        Currency::Approximate if payment.delta > Rational::ZERO => MomentsPayment::Approximate {
+            epsilon: payment.epsilon.clone(),
+            delta: payment.delta.clone(),
+        },
         Currency::Approximate => {
             return Err(Refusal::request(
                 "a linear model needs a delta here: its noise is Gaussian",

@@ -125,7 +125,7 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
 
 /// Builds every mechanism once with placeholder models, so that everything that can be refused is refused
 /// before anything is paid.
-fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Failure> {
+pub(crate) fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Failure> {
     for (at, entry) in resolved.entries.iter().enumerate() {
         if let Some(twin) = resolved
             .entries
@@ -199,7 +199,7 @@ fn frame(resolved: &Resolved, entry: &Entry) -> RowProgram {
     }
 }
 
-fn frame_context(resolved: &Resolved, entry: &Entry) -> Context {
+pub(crate) fn frame_context(resolved: &Resolved, entry: &Entry) -> Context {
     context(resolved, &frame(resolved, entry))
 }
 
@@ -266,7 +266,7 @@ fn drops(resolved: &Resolved, terms: &[Expr]) -> bool {
     clippy::cast_precision_loss,
     reason = "a public row count, for planning only"
 )]
-fn to_f64(n: u64) -> f64 {
+pub(crate) fn to_f64(n: u64) -> f64 {
     n as f64
 }
 

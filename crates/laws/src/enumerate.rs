@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use reticent_noise::{GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Seeded};
 
 use crate::{Law, Probabilities};
 
@@ -246,5 +246,10 @@ impl Noise for Tree {
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         self.problem = Some("a real vector was drawn: not enumerable");
         vec![0; d.dimension]
+    }
+
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        self.problem = Some("a Cauchy variable was drawn: its tails are too heavy to enumerate");
+        d.centre()
     }
 }

@@ -41,6 +41,7 @@
     )
 )]
 
+mod cauchy;
 mod choose;
 pub mod exact;
 mod fast;
@@ -49,6 +50,7 @@ mod refine;
 mod scale;
 mod source;
 
+pub use cauchy::Cauchy;
 pub use choose::{Cell, LogWeights};
 pub use lattice::Lattice;
 pub use refine::GammaNorm;

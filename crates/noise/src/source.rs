@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::{GammaNorm, Lattice, LogWeights, NoiseError, choose, exact, refine};
+use crate::{Cauchy, GammaNorm, Lattice, LogWeights, NoiseError, cauchy, choose, exact, refine};
 
 /// The one interface of mechanisms to randomness. Object safe: used as `&mut dyn Noise`.
 pub trait Noise {
@@ -29,6 +29,11 @@ pub trait Noise {
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         refine::gamma_norm(d, self)
     }
+
+    /// A draw of `d`, rounded to the nearest integer.
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        cauchy::cauchy(d, self)
+    }
 }
 
 impl<N: Noise + ?Sized> Noise for &mut N {
@@ -46,6 +51,9 @@ impl<N: Noise + ?Sized> Noise for &mut N {
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         (**self).vector(d)
+    }
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        (**self).cauchy(d)
     }
 }
 
@@ -208,6 +216,9 @@ impl Noise for Silent {
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         vec![0; d.dimension]
+    }
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        d.centre()
     }
 }
 

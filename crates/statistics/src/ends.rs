@@ -55,8 +55,8 @@ impl Ends {
             bounds,
             anchors,
             candidates: (
-                candidates(bounds.upper - anchors.0),
-                candidates(anchors.1 - bounds.lower),
+                candidates(bounds.upper - anchors.0, GROWTH),
+                candidates(anchors.1 - bounds.lower, GROWTH),
             ),
             terms: (first, first + 1),
             steps: (
@@ -72,6 +72,14 @@ impl Ends {
                 },
             ),
         })
+    }
+
+    /// Candidates that grow by another factor than 1.1.
+    pub(crate) fn grow_by(&mut self, factor: f64) {
+        self.candidates = (
+            candidates(self.bounds.upper - self.anchors.0, factor),
+            candidates(self.anchors.1 - self.bounds.lower, factor),
+        );
     }
 
     /// The two folds the calls read.
@@ -98,13 +106,43 @@ impl Ends {
         let up = desk.range(first, &self.steps.0)?;
         let upper = (self.anchors.0 + pick(&self.candidates.0, up))
             .clamp(self.bounds.lower, self.bounds.upper);
-        let distances = candidates(upper - self.bounds.lower);
+        let distances = candidates(upper - self.bounds.lower, GROWTH);
         let shift = self.anchors.1 - upper;
         let fold = up_to(self.terms.1, distances.iter().map(|d| d + shift).collect());
         let folds = desk.scan(vec![fold])?;
         let down = desk.range(folds.first().copied().unwrap_or(first), &self.steps.1)?;
         let lower = (upper - pick(&distances, down)).clamp(self.bounds.lower, upper);
         Ok(Interval { lower, upper })
+    }
+
+    /// Buys the upper end alone, from its fold; the lower one is the public bound.
+    pub(crate) fn buy_upper(
+        &self,
+        desk: &mut Desk<'_>,
+        fold: FoldId,
+    ) -> Result<Interval, DeskError> {
+        let up = desk.range(fold, &self.steps.0)?;
+        let upper = (self.anchors.0 + pick(&self.candidates.0, up))
+            .clamp(self.bounds.lower, self.bounds.upper);
+        Ok(Interval {
+            lower: self.bounds.lower,
+            upper,
+        })
+    }
+
+    /// Buys the lower end alone, from its fold; the upper one is the public bound.
+    pub(crate) fn buy_lower(
+        &self,
+        desk: &mut Desk<'_>,
+        fold: FoldId,
+    ) -> Result<Interval, DeskError> {
+        let down = desk.range(fold, &self.steps.1)?;
+        let lower = (self.anchors.1 - pick(&self.candidates.1, down))
+            .clamp(self.bounds.lower, self.bounds.upper);
+        Ok(Interval {
+            lower,
+            upper: self.bounds.upper,
+        })
     }
 
     /// Buys both ends; `first` is the fold of the upper one.
@@ -138,13 +176,13 @@ fn pick(edges: &[f64], k: usize) -> f64 {
     edges.get(k).or(edges.last()).copied().unwrap_or(0.0)
 }
 
-/// 0, then μ·1.1^k up to `far`.
-fn candidates(far: f64) -> Vec<f64> {
+/// 0, then μ·growth^k up to `far`.
+fn candidates(far: f64, growth: f64) -> Vec<f64> {
     let mut edges = vec![0.0];
     let mut next = far * FINEST;
     while next > 0.0 && next < far && edges.len() < 400 {
         edges.push(next);
-        next *= GROWTH;
+        next *= growth;
     }
     if far > 0.0 {
         edges.push(far);

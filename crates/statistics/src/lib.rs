@@ -8,11 +8,16 @@
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
 //! * [`histogram`]: ten algorithms for counts of many cells and range queries.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
-//! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`counters`]: strategies for running totals and the totals of their noisy answers.
+//! * [`accuracy`]: error from ε and ε from error.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
+pub mod accuracy;
+pub mod auc;
 pub mod binned;
 mod common;
+pub mod counters;
 mod curve;
 mod design;
 mod ends;

@@ -12,7 +12,7 @@ use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, histogram, linear, logistic,
     residuals, roc, simple,
 };
 use serde_json::Value;
@@ -63,6 +63,18 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             simple::crosstab(facts, axes, &e)
         }
         "quantiles" => simple::quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, &e),
+        "quantiles_recursive" | "quantiles_smooth" => {
+            let draw = if name == "quantiles_smooth" {
+                simple::Bisect::Smooth
+            } else {
+                simple::Bisect::Exponential
+            };
+            simple::bisected_quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, draw, &e)
+        }
+        "bounds_upper" => {
+            let how = (simple::Search::Doubling, simple::Sides::Upper);
+            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
+        }
         "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
         "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
         "linear" => linear::prepare(
@@ -70,6 +82,7 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             &design,
             &linear::Config::new(Payment::Pure { epsilon: e }),
         ),
+        "auc" => auc::prepare(facts, &score, y(), &e),
         "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
         "residuals" => residuals::prepare(
             facts,
@@ -153,6 +166,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 22);
+    assert_eq!(names.len(), 26);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

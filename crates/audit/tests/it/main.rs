@@ -10,6 +10,7 @@ mod neighbours;
 mod objective;
 mod partition;
 mod registry;
+mod smooth;
 mod split_tree;
 mod statistical;
 mod worst_query;

@@ -173,6 +173,62 @@ fn fresh_files_of_an_analyst_work_without_a_size_hint() {
     assert_eq!(priced["total"], ledger["spent"]);
 }
 
+/// The accuracy of a plan and of single kinds, from public numbers; and the methods of quantiles and bounds, run.
+#[test]
+fn accuracy_is_planned_and_methods_run() {
+    let folder = registered();
+    let of_plan = json(
+        &folder
+            .reticent(&["plan-accuracy", "plan.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    let lines = of_plan["releases"].as_array().unwrap();
+    assert!(!lines.is_empty() && of_plan["rows"].is_number());
+    for line in lines {
+        assert!(
+            line["error_95"].is_number() || line["remark"].is_string(),
+            "{line}"
+        );
+    }
+    let single = |arguments: &[&str]| {
+        let mut all = vec![
+            "plan-accuracy",
+            "--json",
+            "--relation",
+            "add_remove",
+            "--kind",
+        ];
+        all.extend(arguments);
+        json(&folder.reticent(&all).code(0).out)
+    };
+    let histogram = single(&["histogram", "--cells", "4096", "--epsilon", "0.1"]);
+    let error = histogram["error_95"].as_f64().unwrap();
+    assert!((error - 30.0).abs() < 1.0, "{histogram}");
+    let back = single(&[
+        "histogram",
+        "--cells",
+        "4096",
+        "--error",
+        &error.to_string(),
+    ]);
+    assert!(
+        (back["budget"].as_f64().unwrap() / 0.1 - 1.0).abs() < 0.05,
+        "{back}"
+    );
+    let table = folder
+        .reticent(&["plan-accuracy", "--kind", "count", "--epsilon", "1"])
+        .code(0)
+        .out;
+    assert!(table.contains("records"), "{table}");
+    folder
+        .reticent(&["plan-accuracy", "--kind", "count"])
+        .code(2);
+    folder
+        .reticent(&["plan-accuracy", "--kind", "conut", "--epsilon", "1"])
+        .code(2);
+}
+
 #[test]
 fn help_has_examples_and_schema_prints() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use reticent_accounting::Rational;
 use reticent_statistics::histogram::{Method, Workload};
+use reticent_statistics::simple::{Search, Sides};
 
 use super::{
     BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS, DEFAULT_GRID_BITS,
-    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, RANGES,
-    ResidualsSpec, RocSpec, Scaling, SumSpec,
+    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantileMethod,
+    QuantilesSpec, RANGES, ResidualsSpec, RocSpec, Scaling, SumSpec,
 };
 use crate::document::{Item, Section, quoted};
 use crate::formula;
@@ -34,6 +35,20 @@ impl KindSpec {
             "bounds" => Self::Bounds(BoundsSpec {
                 of: of(section)?,
                 coverage: coverage(section)?,
+                method: word(
+                    section,
+                    "method",
+                    &[("fine", Search::Fine), ("doubling", Search::Doubling)],
+                )?,
+                sides: word(
+                    section,
+                    "sides",
+                    &[
+                        ("both", Sides::Both),
+                        ("lower", Sides::Lower),
+                        ("upper", Sides::Upper),
+                    ],
+                )?,
             }),
             "logistic" => Self::Logistic(logistic(section)?),
             "linear" => Self::Linear(linear(section)?),
@@ -285,11 +300,32 @@ fn quantiles(section: &mut Section<'_>) -> Result<QuantilesSpec, Refusal> {
         1 << 20,
         "Write for example cells = 4096.",
     )?;
+    let method = word(
+        section,
+        "method",
+        &[
+            ("exponential", QuantileMethod::Exponential),
+            ("recursive", QuantileMethod::Recursive),
+            ("smooth", QuantileMethod::Smooth),
+        ],
+    )?;
     Ok(QuantilesSpec {
         of,
         levels,
         cells: cells.unwrap_or(DEFAULT_CELLS),
+        method,
     })
+}
+
+/// One of a few words; the default if the key is absent.
+fn word<T: Copy + Default>(
+    section: &mut Section<'_>,
+    key: &'static str,
+    words: &[(&'static str, T)],
+) -> Result<T, Refusal> {
+    section
+        .get(key)
+        .map_or_else(|| Ok(T::default()), |item| item.word(words))
 }
 
 fn optional_count(

@@ -1,6 +1,7 @@
 //! The paid primitives: each is a plain description with its event, and a method of
 //! [`Desk`](crate::Desk) that charges the event and draws the noise.
 
+mod bisection;
 mod counts;
 mod linear;
 mod objective;
@@ -8,10 +9,12 @@ mod partition;
 mod quantile;
 mod range;
 mod second_moments;
+mod smooth;
 mod sparse_vector;
 mod split_tree;
 mod worst_query;
 
+pub use bisection::{Bisection, Draw};
 pub use counts::{Counts, Sums};
 pub use linear::{Linear, Measured, Order, Row, Strategy, Weights};
 pub use objective::{Calibration, Objective, ObjectiveFit};
@@ -19,6 +22,7 @@ pub use partition::Partition;
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
+pub use smooth::{AUC_BITS, SmoothAuc};
 pub use sparse_vector::{Crossing, Signs, SparseVector};
 pub use split_tree::{Node, SplitTree};
 pub use worst_query::WorstQuery;

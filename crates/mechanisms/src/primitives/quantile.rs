@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use reticent_accounting::{Both, Event, Rational, Relation, share};
 use reticent_noise::{Cell, LogWeights};
 
+use super::bisection::{boundaries, prefix};
 use super::counts::grid;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
@@ -233,24 +234,12 @@ impl Desk<'_> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         let shape = grid(&fold)?;
-        let mut prefix = Vec::with_capacity(shape.first.saturating_add(1));
-        let mut sum = 0u128;
-        prefix.push(sum);
-        for cell in 0..shape.first {
-            for inner in 0..shape.inner {
-                let at = cell.saturating_mul(shape.inner).saturating_add(inner);
-                let c = state.0.get(at).copied().unwrap_or(0);
-                sum = sum.saturating_add(u128::try_from(c).unwrap_or(0));
-            }
-            prefix.push(sum);
-        }
-        let at = |i: usize| prefix.get(i).copied().unwrap_or(sum);
+        let records = prefix(&shape, &state);
         let mut chosen = Vec::new();
         let mut ranges = VecDeque::new();
         ranges.push_back(0..shape.first);
         for e in step.exponents(self.context) {
-            #[allow(clippy::arithmetic_side_effects, reason = "division by 2")]
-            let rate = self.context.per_record(&e) / Rational::from(2u8);
+            let e = self.context.per_record(&e);
             for _ in 0..ranges.len() {
                 let Some(range) = ranges.pop_front() else {
                     break;
@@ -259,20 +248,8 @@ impl Desk<'_> {
                 if inner.is_empty() {
                     continue;
                 }
-                let (first, last) = (at(range.start), at(range.end));
-                let cells = inner
-                    .clone()
-                    .map(|b| Cell {
-                        loss: at(b)
-                            .saturating_sub(first)
-                            .abs_diff(last.saturating_sub(at(b))),
-                        multiplicity: 1,
-                    })
-                    .collect();
-                let b = inner.start.saturating_add(self.noise.choose(&LogWeights {
-                    rate: rate.clone(),
-                    cells,
-                }));
+                let weights = boundaries(&records, &range, (1, 2), &e);
+                let b = inner.start.saturating_add(self.noise.choose(&weights));
                 let b = b.min(inner.end.saturating_sub(1));
                 chosen.push(b);
                 ranges.push_back(range.start..b);
@@ -281,7 +258,7 @@ impl Desk<'_> {
             self.record_as(
                 &step.name,
                 "exponential mechanism, rate per level",
-                reticent_accounting::rational_to_f64(&rate),
+                reticent_accounting::rational_to_f64(&e) / 2.0,
             );
         }
         chosen.sort_unstable();

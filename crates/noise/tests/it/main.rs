@@ -9,6 +9,7 @@
     reason = "test arithmetic on small numbers; exact values are meant to be exact"
 )]
 
+mod cauchy;
 mod choices;
 mod enumeration;
 mod layers;

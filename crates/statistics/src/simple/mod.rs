@@ -1,10 +1,12 @@
 //! Counts, sums, means, histograms, cross tables, quantiles and bounds.
 
+mod bisect;
 mod order;
 mod tables;
 mod totals;
 
-pub use order::{bounds, quantiles};
+pub use bisect::{Bisect, bisected_quantiles};
+pub use order::{Search, Sides, bounds, bounds_by, quantiles};
 pub(crate) use tables::cut;
 pub use tables::{AxisCut, AxisSpec, MAX_CELLS, crosstab, histogram};
 pub(crate) use totals::flags;

@@ -7,8 +7,8 @@ use reticent_mechanisms::program::Expr;
 use reticent_noise::{Seeded, Silent};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, model, planning,
-    residuals, roc, simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, linear, logistic, model,
+    planning, residuals, roc, simple,
 };
 use serde_json::Value;
 
@@ -32,6 +32,7 @@ fn score() -> Expr {
     model::linear_predictor(0.1, &[(0.8, Expr::Column(0)), (-0.3, Expr::Column(1))])
 }
 
+#[allow(clippy::too_many_lines, reason = "a list")]
 fn kinds() -> Vec<(&'static str, Make)> {
     let axis = |c: usize| AxisSpec {
         name: format!("x{c}"),
@@ -61,8 +62,35 @@ fn kinds() -> Vec<(&'static str, Make)> {
             }),
         ),
         (
+            "quantiles",
+            Box::new(|f, e| {
+                let levels = [0.25, 0.5, 0.75];
+                let draw = simple::Bisect::Exponential;
+                simple::bisected_quantiles(f, Expr::Column(0), "x0", &levels, 64, draw, e)
+            }),
+        ),
+        (
+            "quantiles",
+            Box::new(|f, e| {
+                let levels = [0.25, 0.5, 0.75];
+                let draw = simple::Bisect::Smooth;
+                simple::bisected_quantiles(f, Expr::Column(0), "x0", &levels, 64, draw, e)
+            }),
+        ),
+        (
             "bounds",
             Box::new(|f, e| simple::bounds(f, Expr::Column(0), "x0", 0.985, e)),
+        ),
+        (
+            "bounds",
+            Box::new(|f, e| {
+                let how = (simple::Search::Doubling, simple::Sides::Lower);
+                simple::bounds_by(f, Expr::Column(0), "x0", 0.985, how, e)
+            }),
+        ),
+        (
+            "auc",
+            Box::new(|f, e| auc::prepare(f, &Score::Linear(score()), Expr::Column(5), e)),
         ),
         (
             "roc",

@@ -1,6 +1,8 @@
 //! Methods against reference values, the contract every kind keeps, and seeded statistics.
 
+mod accuracy;
 mod contract;
+mod counters;
 mod golden;
 mod histogram;
 mod seeded;

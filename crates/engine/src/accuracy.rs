@@ -1,0 +1,449 @@
+//! `plan-accuracy`: error from ε and ε from error, for the releases of a plan or for one kind given by numbers, from public
+//! parameters alone. The data are never opened.
+
+use std::path::Path;
+
+use reticent_accounting::{Currency, Relation, rational_to_f64};
+use reticent_mechanisms::Context;
+use reticent_mechanisms::program::RowProgram;
+use reticent_statistics::accuracy::{Error, QuantileMethod, Question, Setting, TotalMethod};
+use reticent_statistics::simple::{Search, Sides};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::formula;
+use crate::kinds::{Binning, DEFAULT_BINS, DEFAULT_CELLS, KindSpec, QuantileMethod as Chosen};
+use crate::methods;
+use crate::outcome::Refusal;
+use crate::resolve::{Entry, Resolved};
+use crate::session;
+use crate::suggest;
+
+/// What is known of the accuracy of one release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The release, or the kind.
+    pub id: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its ε, or ρ for running totals by square root.
+    pub budget: f64,
+    /// The error, where there is a formula.
+    pub error: Option<Error>,
+    /// The ε (ρ) for half that error.
+    pub for_half: Option<f64>,
+    /// What else is known.
+    pub remark: Option<String>,
+}
+
+/// The accuracy of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccuracyTable {
+    /// The relation errors are stated for.
+    pub relation: Relation,
+    /// Number of rows assumed, where one is known.
+    pub rows: Option<u64>,
+    /// One line per release.
+    pub lines: Vec<Line>,
+}
+
+impl AccuracyTable {
+    /// For machines.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "neighbours": self.relation.to_string(),
+            "rows": self.rows,
+            "releases": self.lines.iter().map(Line::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Line {
+    /// For machines.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "kind": self.kind,
+            "budget": self.budget,
+            "error_95": self.error.as_ref().map(|e| e.each),
+            "error_95_all": self.error.as_ref().map(|e| e.all),
+            "unit": self.error.as_ref().map(|e| e.unit),
+            "assuming": self.error.as_ref().and_then(|e| e.assuming),
+            "budget_for_half": self.for_half,
+            "remark": self.remark,
+        })
+    }
+}
+
+/// The accuracy of every release of a plan; `rows` overrides the public number of rows.
+pub fn plan(path: &Path, rows: Option<u64>) -> Result<AccuracyTable, Failure> {
+    let resolved = Resolved::load(path)?;
+    let rows = rows.or(resolved.public_rows());
+    session::validate(&resolved, rows)?;
+    let lines = resolved
+        .entries
+        .iter()
+        .map(|entry| line(&resolved, entry, rows.map(session::to_f64)))
+        .collect();
+    Ok(AccuracyTable {
+        relation: resolved.dataset.neighbours,
+        rows,
+        lines,
+    })
+}
+
+fn line(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Line {
+    let context = session::frame_context(resolved, entry);
+    let budget = rational_to_f64(&entry.payment.epsilon);
+    let setting = Setting {
+        context: context.clone(),
+    };
+    let part = rows.map(|n| n * entry.fraction);
+    let question = question(resolved, entry, part);
+    let error = question.as_ref().and_then(|q| q.error(budget, &setting));
+    let for_half = error
+        .as_ref()
+        .zip(question)
+        .and_then(|(e, q)| q.epsilon(0.5 * e.each, &setting));
+    Line {
+        id: entry.id.clone(),
+        kind: entry
+            .spec
+            .as_ref()
+            .map_or("count", |s| s.kind.name())
+            .to_owned(),
+        budget,
+        for_half,
+        remark: match &error {
+            Some(e) => e.assuming.map(|a| format!("assuming {a}")),
+            None => methods::accuracy(resolved, entry, &context, rows)
+                .or_else(|| Some("give --rows to learn more".to_owned())),
+        },
+        error,
+    }
+}
+
+/// The question a release asks, from the schema and the plan; none where no formula is known.
+fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Question> {
+    let schema = &*resolved.dataset.schema;
+    let interval = |of: &str| {
+        let program = RowProgram {
+            terms: vec![formula::expression(of, schema).ok()?],
+            filter: resolved.filter.clone(),
+            part: None,
+        };
+        program.bounds(schema).ok()?.first().copied()
+    };
+    let Some(spec) = &entry.spec else {
+        return Some(Question::Count);
+    };
+    let cells = |column: &str, binning: &Binning| methods::cells_of(resolved, column, binning);
+    Some(match &spec.kind {
+        KindSpec::Count => Question::Count,
+        KindSpec::Sum(s) => Question::Sum {
+            magnitude: interval(&s.of)?.magnitude(),
+        },
+        KindSpec::Mean(s) => {
+            let bounds = interval(&s.of)?;
+            Question::Mean {
+                width: bounds.upper - bounds.lower,
+                rows: rows?,
+            }
+        }
+        KindSpec::Histogram(s) => {
+            let binning = s.bins.clone().unwrap_or(Binning::Even(DEFAULT_BINS));
+            Question::Histogram {
+                cells: cells(&s.column, &binning)?,
+            }
+        }
+        KindSpec::Crosstab(s) => Question::Histogram {
+            cells: s
+                .columns
+                .iter()
+                .map(|c| cells(c, &s.binning(c)))
+                .try_fold(1, |all: u64, n| Some(all.saturating_mul(n?)))?,
+        },
+        KindSpec::Quantiles(s) => Question::Quantiles {
+            levels: u32::try_from(s.levels.len()).ok()?,
+            cells: s.cells,
+            method: match s.method {
+                Chosen::Exponential => QuantileMethod::Exponential,
+                Chosen::Recursive => QuantileMethod::Recursive,
+                Chosen::Smooth => QuantileMethod::Smooth,
+            },
+        },
+        KindSpec::Bounds(s) => Question::Bounds {
+            coverage: rational_to_f64(&s.coverage),
+            sides: if s.sides == Sides::Both { 2 } else { 1 },
+            candidates: candidates(s.method),
+        },
+        KindSpec::Roc(_) => Question::Roc {
+            rows: rows?,
+            positive_rate: resolved.dataset.positive_rate.unwrap_or(0.5),
+        },
+        _ => return None,
+    })
+}
+
+/// How many candidates a private range looks at: six decades by factors of 1.1 or 2, and the ends.
+fn candidates(search: Search) -> u32 {
+    match search {
+        Search::Fine => 147,
+        Search::Doubling => 22,
+    }
+}
+
+/// One kind by its numbers: what the command line says; everything a kind does not use is ignored.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// The kind: one of [`KINDS`].
+    pub kind: String,
+    /// ε; or ρ for running totals by square root.
+    pub budget: Option<f64>,
+    /// The wanted error, instead of a budget.
+    pub error: Option<f64>,
+    /// Cells of a histogram, or of the grid of quantiles.
+    pub cells: Option<u32>,
+    /// Number of quantiles.
+    pub levels: Option<u32>,
+    /// Number of records.
+    pub rows: Option<f64>,
+    /// Largest absolute value of a sum, or width of the interval of a mean.
+    pub width: Option<f64>,
+    /// Share of a range.
+    pub coverage: Option<f64>,
+    /// Ends of a range.
+    pub sides: Option<u32>,
+    /// Positive answers of a sparse vector.
+    pub answers: Option<u32>,
+    /// Queries of a sparse vector.
+    pub queries: Option<u64>,
+    /// Steps of running totals.
+    pub steps: Option<u32>,
+    /// Share of positive outcomes.
+    pub positive_rate: Option<f64>,
+    /// Method of quantiles, bounds or running totals.
+    pub method: Option<String>,
+    /// Replace-one instead of add/remove.
+    pub replace_one: bool,
+    /// Rows of a privacy unit; 1 if absent.
+    pub rows_per_unit: Option<u32>,
+}
+
+/// Kinds that [`single`] knows.
+pub const KINDS: [&str; 11] = [
+    "count",
+    "sum",
+    "mean",
+    "histogram",
+    "crosstab",
+    "quantiles",
+    "bounds",
+    "sparse_vector",
+    "roc",
+    "auc",
+    "running_total",
+];
+
+/// The error of one kind at a budget, or the budget for an error.
+pub fn single(asked: &Asked) -> Result<Line, Refusal> {
+    let question = asked.question()?;
+    let relation = if asked.replace_one {
+        Relation::ReplaceOne
+    } else {
+        Relation::AddRemove
+    };
+    let setting = Setting {
+        context: Context {
+            rows_per_unit: asked.rows_per_unit.unwrap_or(1),
+            currency: Currency::Pure,
+            ..Context::records(relation)
+        },
+    };
+    let budget = match (asked.budget, asked.error) {
+        (Some(budget), None) => budget,
+        (None, Some(error)) => question.epsilon(error, &setting).ok_or_else(|| {
+            Refusal::request(format!("no epsilon below 1e6 gives an error of {error}"))
+                .accepting("Ask for a larger error.")
+        })?,
+        _ => {
+            return Err(
+                Refusal::request("give either --epsilon (or --rho) or --error")
+                    .accepting("Write for example --epsilon 0.1."),
+            );
+        }
+    };
+    let error = question.error(budget, &setting).ok_or_else(|| {
+        Refusal::request("these numbers make no sense together").accepting(
+            "The budget must be greater than 0, counts at least 1, coverage from 0.5 to below 1.",
+        )
+    })?;
+    Ok(Line {
+        id: asked.kind.clone(),
+        kind: asked.kind.clone(),
+        budget,
+        for_half: question.epsilon(0.5 * error.each, &setting),
+        remark: error.assuming.map(|a| format!("assuming {a}")),
+        error: Some(error),
+    })
+}
+
+impl Asked {
+    fn question(&self) -> Result<Question, Refusal> {
+        let need = |value: Option<f64>, key: &str| {
+            value.ok_or_else(|| {
+                Refusal::request(format!("a {} needs --{key}", self.kind))
+                    .accepting(format!("Add for example --{key} 1000."))
+            })
+        };
+        let method = self.method.as_deref();
+        let word = |known: &[&str]| {
+            Refusal::request(format!(
+                "{} is not a method of {}",
+                method.unwrap_or_default(),
+                self.kind
+            ))
+            .accepting(suggest::advice(method.unwrap_or_default(), known))
+        };
+        Ok(match self.kind.as_str() {
+            "count" => Question::Count,
+            "sum" => Question::Sum {
+                magnitude: need(self.width, "width")?,
+            },
+            "mean" => Question::Mean {
+                width: need(self.width, "width")?,
+                rows: need(self.rows, "rows")?,
+            },
+            "histogram" | "crosstab" => Question::Histogram {
+                cells: u64::from(self.cells.unwrap_or(DEFAULT_BINS)),
+            },
+            "quantiles" => Question::Quantiles {
+                levels: self.levels.unwrap_or(3),
+                cells: self.cells.unwrap_or(DEFAULT_CELLS),
+                method: match method {
+                    None | Some("exponential") => QuantileMethod::Exponential,
+                    Some("recursive") => QuantileMethod::Recursive,
+                    Some("smooth") => QuantileMethod::Smooth,
+                    Some(_) => return Err(word(&["exponential", "recursive", "smooth"])),
+                },
+            },
+            "bounds" => Question::Bounds {
+                coverage: self.coverage.unwrap_or(0.985),
+                sides: self.sides.unwrap_or(2),
+                candidates: match method {
+                    None | Some("fine") => candidates(Search::Fine),
+                    Some("doubling") => candidates(Search::Doubling),
+                    Some(_) => return Err(word(&["fine", "doubling"])),
+                },
+            },
+            "sparse_vector" => Question::SparseVector {
+                answers: self.answers.unwrap_or(1),
+                queries: self.queries.unwrap_or(100),
+                one_direction: true,
+            },
+            "roc" => Question::Roc {
+                rows: need(self.rows, "rows")?,
+                positive_rate: self.positive_rate.unwrap_or(0.5),
+            },
+            "auc" => {
+                let rate = self.positive_rate.unwrap_or(0.5);
+                Question::SmoothAuc {
+                    smaller: need(self.rows, "rows")? * rate.min(1.0 - rate),
+                }
+            }
+            "running_total" => Question::RunningTotal {
+                steps: self.steps.unwrap_or(365),
+                method: match method {
+                    None | Some("weighted_tree") => TotalMethod::WeightedTree,
+                    Some("tree") => TotalMethod::Tree,
+                    Some("square_root") => TotalMethod::SquareRoot,
+                    Some(_) => return Err(word(&["tree", "weighted_tree", "square_root"])),
+                },
+            },
+            other => {
+                return Err(
+                    Refusal::request(format!("there is no kind \"{other}\" here"))
+                        .accepting(suggest::advice(other, &KINDS)),
+                );
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(kind: &str) -> Asked {
+        Asked {
+            kind: kind.to_owned(),
+            budget: Some(0.1),
+            rows: Some(1e5),
+            width: Some(2.0),
+            ..Asked::default()
+        }
+    }
+
+    #[test]
+    fn every_kind_has_an_error_and_an_epsilon_for_it() {
+        for kind in KINDS {
+            let line = single(&asked(kind)).unwrap();
+            let error = line.error.unwrap();
+            assert!(error.each > 0.0 && error.all >= error.each, "{kind}");
+            let back = single(&Asked {
+                budget: None,
+                error: Some(error.each),
+                ..asked(kind)
+            })
+            .unwrap();
+            assert!(
+                (back.budget / 0.1 - 1.0).abs() < 0.5,
+                "{kind}: {}",
+                back.budget
+            );
+            assert!(line.for_half.unwrap() > 0.1, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_answered_is_refused_with_a_fix() {
+        let refused = |a: Asked| single(&a).unwrap_err().to_string();
+        assert!(refused(asked("histogran")).contains("histogram"));
+        assert!(
+            refused(Asked {
+                budget: None,
+                ..asked("count")
+            })
+            .contains("--epsilon")
+        );
+        assert!(
+            refused(Asked {
+                error: Some(1.0),
+                ..asked("count")
+            })
+            .contains("--error")
+        );
+        assert!(
+            refused(Asked {
+                rows: None,
+                ..asked("mean")
+            })
+            .contains("--rows")
+        );
+        assert!(
+            refused(Asked {
+                budget: Some(-1.0),
+                ..asked("count")
+            })
+            .contains("greater than 0")
+        );
+        let method = Some("smoth".to_owned());
+        assert!(
+            refused(Asked {
+                method,
+                ..asked("quantiles")
+            })
+            .contains("smooth")
+        );
+    }
+}
