@@ -6,7 +6,8 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
+    Counts, Crossing, ItemCounts, JointSelection, Medians, MergedBins, Quantile, Range,
+    SecondMoments, Selection, SparseVector, Sums, Test, ThresholdTests,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -28,6 +29,16 @@ pub enum Purchase {
     SparseVector(Vec<Span<usize>>, Vec<i128>, SparseVector),
     /// Second moments; the answer is the triangle.
     SecondMoments(SecondMoments),
+    /// The best of the candidates (every cell or item if there is no list); index and gap of each.
+    Select(Option<Vec<Span<usize>>>, Selection),
+    /// A joint selection.
+    Jointly(Option<Vec<Span<usize>>>, JointSelection),
+    /// Threshold tests; index, gap and value of each positive one.
+    Tests(Vec<Test>, ThresholdTests),
+    /// Bins adjustment; the ends of closed groups.
+    MergedBins(MergedBins),
+    /// Counts of items, then those of classes.
+    ItemCounts(ItemCounts),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -55,6 +66,11 @@ impl Mechanism for Purchases {
             Purchase::Range(s) => s.event(context),
             Purchase::SparseVector(_, _, s) => s.event(context),
             Purchase::SecondMoments(s) => s.event(context),
+            Purchase::Select(_, s) => s.event(context),
+            Purchase::Jointly(_, s) => s.event(context),
+            Purchase::Tests(_, s) => s.event(context),
+            Purchase::MergedBins(s) => s.event(context),
+            Purchase::ItemCounts(s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -82,13 +98,29 @@ impl Mechanism for Purchases {
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()
-                    .map(|c| {
-                        let mut pair = vec![Value::from(c.index)];
-                        pair.extend(c.gap.map(integer));
-                        Value::from(pair)
-                    })
+                    .map(crossing)
                     .collect::<Vec<_>>()
                     .into(),
+                Purchase::Select(candidates, s) => desk
+                    .select(fold, candidates.as_deref(), s)?
+                    .iter()
+                    .map(|p| indexed(p.index, [p.gap, None]))
+                    .collect::<Vec<_>>()
+                    .into(),
+                Purchase::Jointly(candidates, s) => {
+                    desk.select_jointly(fold, candidates.as_deref(), s)?.into()
+                }
+                Purchase::Tests(tests, s) => desk
+                    .threshold_tests(fold, tests, s)?
+                    .iter()
+                    .map(crossing)
+                    .collect::<Vec<_>>()
+                    .into(),
+                Purchase::MergedBins(s) => desk.merged_bins(fold, s)?.into(),
+                Purchase::ItemCounts(s) => {
+                    let noisy = desk.item_counts(fold, s)?;
+                    integers(&[noisy.items, noisy.classes].concat())
+                }
             });
         }
         Ok(Answer {
@@ -96,6 +128,17 @@ impl Mechanism for Purchases {
             ..Answer::default()
         })
     }
+}
+
+/// Index, gap and value of a positive answer.
+pub fn crossing(c: &Crossing) -> Value {
+    indexed(c.index, [c.gap, c.value])
+}
+
+fn indexed(index: usize, more: [Option<i128>; 2]) -> Value {
+    let mut list = vec![Value::from(index)];
+    list.extend(more.into_iter().flatten().map(integer));
+    list.into()
 }
 
 fn integers(values: &[i128]) -> Value {

@@ -8,6 +8,7 @@
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
 pub mod binned;
@@ -22,7 +23,9 @@ pub mod planning;
 pub mod residuals;
 pub mod roc;
 mod scale;
+pub mod selection;
 pub mod simple;
+pub mod sparse_vector;
 mod student;
 
 pub use common::{Facts, Prepared, StatisticsError};

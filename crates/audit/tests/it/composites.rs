@@ -13,7 +13,7 @@ use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, residuals, roc,
-    simple,
+    selection, simple,
 };
 use serde_json::Value;
 
@@ -81,6 +81,7 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             },
         ),
         "binned_residuals" => binned::prepare(facts, &score, y(), binned::Config::new(e)),
+        "top_k" => selection::top_k(facts, &axis_of("x", x(), 4.0, 4), 1, None, &e),
         other => panic!("no constructor for {other}: add it here"),
     }
 }
@@ -141,6 +142,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), COMPOSITES.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

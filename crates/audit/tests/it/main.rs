@@ -7,6 +7,7 @@ mod golden;
 mod lessons;
 mod neighbours;
 mod registry;
+mod selection;
 mod statistical;
 
 use dashu::integer::{IBig, UBig};

@@ -2,18 +2,30 @@
 //! [`Desk`](crate::Desk) that charges the event and draws the noise.
 
 mod counts;
+mod item_counts;
+mod joint;
+mod merged_bins;
 mod objective;
 mod quantile;
 mod range;
 mod second_moments;
+mod select;
 mod sparse_vector;
+mod threshold_tests;
 
 pub use counts::{Counts, Sums};
+pub use item_counts::{ItemCounts, NoisyItems};
+pub use joint::JointSelection;
+pub use merged_bins::MergedBins;
 pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
-pub use sparse_vector::{Crossing, Signs, SparseVector};
+pub(crate) use select::Layers;
+pub use select::{Picked, Rule, Selection};
+pub use sparse_vector::SparseVector;
+pub(crate) use threshold_tests::Machine;
+pub use threshold_tests::{Change, Crossing, Sides, Test, ThresholdTests};
 
 use reticent_accounting::{Both, Rational, Relation};
 

@@ -108,7 +108,7 @@ fn table(
     })
 }
 
-fn cut(spec: &AxisSpec) -> Result<(Cut, Value), StatisticsError> {
+pub(crate) fn cut(spec: &AxisSpec) -> Result<(Cut, Value), StatisticsError> {
     let refuse = |value: String, fix: &str| {
         Err(StatisticsError::Parameter {
             name: "bins",
