@@ -34,7 +34,7 @@
 //!     name: "ages".into(), epsilon, answers: 2, most: 50, change: Change::COUNT, nested: false,
 //!     sides: Sides::One, gaps: true, values: None,
 //! };
-//! let mut session = private.open_session("ann", ticket, &program, fold, step)?;
+//! let mut session = private.open_session("ann", ticket, &program, &fold, &step)?;
 //! // halve the range that surely holds more than 100 people
 //! let mut range = 0..100;
 //! while !session.stopped() && range.len() > 1 {
@@ -121,14 +121,14 @@ impl Private {
         analyst: &str,
         ticket: Ticket,
         program: &RowProgram,
-        fold: Fold,
-        step: ThresholdTests,
+        fold: &Fold,
+        step: &ThresholdTests,
     ) -> Result<Session<'_>, DoorError> {
         self.draws.check_process()?;
         let context = self.context(program);
         let event = step.event(&context);
         self.admit(&ticket, program, &context, &event)?;
-        fits(std::slice::from_ref(&fold))?;
+        fits(std::slice::from_ref(fold))?;
         if step.nested {
             return Err(misuse("the tests of a session cannot be declared nested").into());
         }
@@ -140,8 +140,8 @@ impl Private {
         let mut states = self.source.scan(self.unit, &[job])?;
         let state = states.pop().and_then(|mut s| s.pop());
         let state = state.ok_or_else(|| misuse("the source gave no counts"))?;
-        let layers = Layers::of(&fold, &state)?;
-        let machine = Machine::open(&step, &context, &mut self.draws)?;
+        let layers = Layers::of(fold, &state)?;
+        let machine = Machine::open(step, &context, &mut self.draws)?;
         let request = ticket.request();
         let opening = Body {
             kind: "session".to_owned(),

@@ -163,7 +163,7 @@ pub fn tests(
                 cut: cells,
             },
             label,
-            tests,
+            list: tests,
             step,
         }),
     })
@@ -176,7 +176,7 @@ pub fn tests(
 struct Tests {
     axis: Axis,
     label: Value,
-    tests: Vec<Test>,
+    list: Vec<Test>,
     step: ThresholdTests,
 }
 
@@ -194,7 +194,7 @@ impl Mechanism for Tests {
         }]
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let found = desk.threshold_tests(FoldId(0), &self.tests, &self.step)?;
+        let found = desk.threshold_tests(FoldId(0), &self.list, &self.step)?;
         let margins = accuracy(&self.step, desk.context(), 0.05)?;
         let mut positive = Vec::with_capacity(found.len());
         for crossing in &found {
@@ -210,7 +210,7 @@ impl Mechanism for Tests {
         Ok(Answer {
             value: json!({
                 "axis": self.label,
-                "tests": self.tests.len(),
+                "tests": self.list.len(),
                 "positive": positive,
                 "missed_95": number(margins.missed),
                 "false_alarm_95": number(margins.false_alarm),

@@ -27,8 +27,8 @@ use crate::desk::{Desk, DeskError, FoldId};
 /// replace-one rates add/remove costs ε/2. Several sequences of one item each lift or lower the loss: ε is tight.
 /// # Arithmetic
 /// With A_i(l) = {j: c_j ≥ c_(i) − l} (everything at l = L), t_i = |A_i|: N(l) = Π(t_i(l) − i + 1) sequences have loss at most l.
-/// 1. A level l with weight (N(l) − N(l−1))·v(l). 2. The first position i whose own loss is exactly l, with weight
-/// Π_{j<i}(t_j(l−1) − j + 1)·(t_i(l) − t_i(l−1))·Π_{j>i}(t_j(l) − j + 1); these add up to N(l) − N(l−1) by telescoping. 3. Items
+/// (a) A level l with weight (N(l) − N(l−1))·v(l). (b) The first position i whose own loss is exactly l, with weight
+/// Π_{j<i}(t_j(l−1) − j + 1)·(t_i(l) − t_i(l−1))·Π_{j>i}(t_j(l) − j + 1); these add up to N(l) − N(l−1) by telescoping. (c) Items
 /// in turn, uniformly: from A_j(l−1) before i, A_i(l)∖A_i(l−1) at i, A_j(l) after, less those taken. The A are nested initial
 /// pieces of the sorted candidates and items taken before are in the later pieces, none of them in the shell at i; so every
 /// sequence of loss l has one path, of probability v(l)/Σ. All weights are whole numbers of any size; no rejection,

@@ -263,16 +263,12 @@ pub(crate) struct Layers {
 
 impl Layers {
     pub(crate) fn of(fold: &Fold, state: &State) -> Result<Self, DeskError> {
-        let (first, inner, single) = match fold {
-            Fold::Items { items, class, .. } => (
-                items.len(),
-                class.as_ref().map_or(1, |a| a.cut.cells()),
-                true,
-            ),
-            _ => {
-                let shape = grid(fold)?;
-                (shape.first, shape.inner, false)
-            }
+        let (first, inner, single) = if let Fold::Items { items, class, .. } = fold {
+            let classes = class.as_ref().map_or(1, |a| a.cut.cells());
+            (items.len(), classes, true)
+        } else {
+            let shape = grid(fold)?;
+            (shape.first, shape.inner, false)
         };
         let mut prefix = vec![0i128];
         let mut sum = 0i128;

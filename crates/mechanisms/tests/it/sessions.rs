@@ -20,7 +20,10 @@ fn open(path: &Path) -> Private {
         kind: Kind::Integer { lower: 0, upper: 7 },
         missing: Missing::Drop,
     };
-    let cells: Vec<i64> = (0..8).flat_map(|i| vec![i; 1000 * i as usize]).collect();
+    let cells: Vec<i64> = (0..8)
+        .zip(0..)
+        .flat_map(|(i, n)| vec![i; 1000 * n])
+        .collect();
     let source = Memory::new(
         Arc::new(Schema {
             columns: vec![column],
@@ -102,7 +105,7 @@ fn a_session_answers_and_leaves_its_transcript() {
     let mut private = open(&path);
     let ticket = reserve(&mut private, 1, 2).unwrap().unwrap();
     let mut session = private
-        .open_session("ann", ticket, &program(), fold(), step(2))
+        .open_session("ann", ticket, &program(), &fold(), &step(2))
         .unwrap();
     let expected = [(2, false), (6, true), (3, false), (7, true)];
     for (cell, positive) in expected {
@@ -134,7 +137,7 @@ fn a_closed_or_crashed_session_is_never_drawn_again() {
     let mut private = open(&path);
     let ticket = reserve(&mut private, 1, 2).unwrap().unwrap();
     let mut session = private
-        .open_session("ann", ticket, &program(), fold(), step(2))
+        .open_session("ann", ticket, &program(), &fold(), &step(2))
         .unwrap();
     let reply = session.ask(&Test::count(7..8, 5000)).unwrap();
     // dies in the middle
@@ -157,7 +160,7 @@ fn refusals_cost_no_answer() {
     let mut private = open(&folder.path().join("cells.ledger"));
     let ticket = reserve(&mut private, 1, 2).unwrap().unwrap();
     let mut session = private
-        .open_session("ann", ticket, &program(), fold(), step(2))
+        .open_session("ann", ticket, &program(), &fold(), &step(2))
         .unwrap();
     let against = Test {
         against: Some((0..2, 1)),
@@ -181,7 +184,7 @@ fn sessions_are_paid_like_the_step() {
     let folder = tempfile::tempdir().unwrap();
     let mut private = open(&folder.path().join("cells.ledger"));
     let ticket = reserve(&mut private, 1, 1).unwrap().unwrap();
-    let outcome = private.open_session("ann", ticket, &program(), fold(), step(2));
+    let outcome = private.open_session("ann", ticket, &program(), &fold(), &step(2));
     assert!(matches!(outcome.err(), Some(DoorError::Overdrawn { .. })));
     let ticket = reserve(&mut private, 1, 1).unwrap().unwrap();
     let nested = ThresholdTests {
@@ -190,7 +193,7 @@ fn sessions_are_paid_like_the_step() {
     };
     assert!(
         private
-            .open_session("ann", ticket, &program(), fold(), nested)
+            .open_session("ann", ticket, &program(), &fold(), &nested)
             .is_err()
     );
     let with_values = ThresholdTests {
@@ -198,6 +201,6 @@ fn sessions_are_paid_like_the_step() {
         ..step(1)
     };
     let ticket = reserve(&mut private, 1, 1).unwrap().unwrap();
-    let outcome = private.open_session("ann", ticket, &program(), fold(), with_values);
+    let outcome = private.open_session("ann", ticket, &program(), &fold(), &with_values);
     assert!(matches!(outcome.err(), Some(DoorError::Overdrawn { .. })));
 }
