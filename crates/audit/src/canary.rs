@@ -1,6 +1,6 @@
 //! Canaries: noise that is too small by a stated factor. A neighbour test that does not notice one is worth nothing.
 
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Rational, Scale};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Scale};
 
 /// Multiplies every noise scale by a factor (below 1: too little noise) on its way to another source.
 pub struct Weakened<'a> {
@@ -45,6 +45,13 @@ impl Noise for Weakened<'_> {
             cells: w.cells.clone(),
         };
         self.inner.choose(&w)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.inner.below(n)
+    }
+    /// Whole weights carry no scale to cut: mechanisms that use them have a canary of their own.
+    fn pick(&mut self, weights: &[Natural]) -> usize {
+        self.inner.pick(weights)
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         let d = GammaNorm {

@@ -8,7 +8,7 @@ use reticent_accounting::{Currency, Price, Rational, Relation, sequential};
 use reticent_laws::{Distribution, Window, enumerate};
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Trace, Unit, simulate};
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Silent};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Natural, Noise, Silent};
 use serde_json::Value;
 
 use crate::AuditError;
@@ -356,6 +356,14 @@ impl Noise for Marked {
         self.other = Some("a choice");
         0
     }
+    fn below(&mut self, _: u64) -> u64 {
+        self.other = Some("a uniform integer");
+        0
+    }
+    fn pick(&mut self, _: &[Natural]) -> usize {
+        self.other = Some("a choice");
+        0
+    }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         self.other = Some("a vector");
         vec![0; d.dimension]
@@ -417,6 +425,13 @@ impl Noise for Drowned {
     }
     fn choose(&mut self, w: &LogWeights) -> usize {
         let n = w.cells.len().max(1) as u64;
+        usize::try_from(self.next() % n).unwrap_or(0)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    fn pick(&mut self, weights: &[Natural]) -> usize {
+        let n = weights.len().max(1) as u64;
         usize::try_from(self.next() % n).unwrap_or(0)
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {

@@ -6,8 +6,9 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Bisection, Counts, Linear, Medians, Partition, Quantile, Range, SecondMoments, SmoothAuc,
-    SparseVector, SplitTree, Strategy, Sums, WorstQuery,
+    Bisection, Counts, Crossing, ItemCounts, JointSelection, Linear, Medians, MergedBins,
+    Partition, Quantile, Range, SecondMoments, Selection, SmoothAuc, SparseVector, SplitTree,
+    Strategy, Sums, Test, ThresholdTests, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -41,6 +42,16 @@ pub enum Purchase {
     SplitTree(SplitTree),
     /// A choice: queries, guesses, step.
     WorstQuery(Strategy, Vec<i128>, WorstQuery),
+    /// The best of the candidates (every cell or item if there is no list); index and gap of each.
+    Select(Option<Vec<Span<usize>>>, Selection),
+    /// A joint selection.
+    Jointly(Option<Vec<Span<usize>>>, JointSelection),
+    /// Threshold tests; index, gap and value of each positive one.
+    Tests(Vec<Test>, ThresholdTests),
+    /// Bins adjustment; the ends of closed groups.
+    MergedBins(MergedBins),
+    /// Counts of items, then those of classes.
+    ItemCounts(ItemCounts),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -74,6 +85,11 @@ impl Mechanism for Purchases {
             Purchase::Partition(s) => s.event(context),
             Purchase::SplitTree(s) => s.event(context),
             Purchase::WorstQuery(_, _, s) => s.event(context),
+            Purchase::Select(_, s) => s.event(context),
+            Purchase::Jointly(_, s) => s.event(context),
+            Purchase::Tests(_, s) => s.event(context),
+            Purchase::MergedBins(s) => s.event(context),
+            Purchase::ItemCounts(s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -121,13 +137,29 @@ impl Mechanism for Purchases {
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()
-                    .map(|c| {
-                        let mut pair = vec![Value::from(c.index)];
-                        pair.extend(c.gap.map(integer));
-                        Value::from(pair)
-                    })
+                    .map(crossing)
                     .collect::<Vec<_>>()
                     .into(),
+                Purchase::Select(candidates, s) => desk
+                    .select(fold, candidates.as_deref(), s)?
+                    .iter()
+                    .map(|p| indexed(p.index, [p.gap, None]))
+                    .collect::<Vec<_>>()
+                    .into(),
+                Purchase::Jointly(candidates, s) => {
+                    desk.select_jointly(fold, candidates.as_deref(), s)?.into()
+                }
+                Purchase::Tests(tests, s) => desk
+                    .threshold_tests(fold, tests, s)?
+                    .iter()
+                    .map(crossing)
+                    .collect::<Vec<_>>()
+                    .into(),
+                Purchase::MergedBins(s) => desk.merged_bins(fold, s)?.into(),
+                Purchase::ItemCounts(s) => {
+                    let noisy = desk.item_counts(fold, s)?;
+                    integers(&[noisy.items, noisy.classes].concat())
+                }
             });
         }
         Ok(Answer {
@@ -135,6 +167,17 @@ impl Mechanism for Purchases {
             ..Answer::default()
         })
     }
+}
+
+/// Index, gap and value of a positive answer.
+pub fn crossing(c: &Crossing) -> Value {
+    indexed(c.index, [c.gap, c.value])
+}
+
+fn indexed(index: usize, more: [Option<i128>; 2]) -> Value {
+    let mut list = vec![Value::from(index)];
+    list.extend(more.into_iter().flatten().map(integer));
+    list.into()
 }
 
 fn integers(values: &[i128]) -> Value {

@@ -177,6 +177,60 @@ pub const STEPS: &[Row] = &[
         claim: "pure e under both relations; bounded range",
         tests: &["worst_query::enumerated", "worst_query::canary"],
     },
+    Row {
+        name: "selection",
+        methods: &[Enumerated],
+        claim: "pure: k picks of a/r e/k, r1 2e/k at rate e/k; e/2, e at half the rate; exponential: bounded range",
+        tests: &[
+            "selection::exponential_enumerated",
+            "selection::permute_and_flip_enumerated",
+            "selection::noisy_max_enumerated",
+            "selection::items_enumerated",
+            "selection::golden_permute_and_flip",
+            "selection::selection_canaries",
+        ],
+    },
+    Row {
+        name: "joint_selection",
+        methods: &[Enumerated],
+        claim: "pure: a/r e, r1 2e at rate e/2; e/2, e at rate e/4; bounded range",
+        tests: &[
+            "selection::golden_joint",
+            "selection::joint_enumerated",
+            "selection::joint_canary",
+        ],
+    },
+    Row {
+        name: "threshold_tests",
+        methods: &[Enumerated],
+        claim: "pure e for c positive answers and their gaps, adaptive tests, thresholds that are counts; plus e_v for values",
+        tests: &[
+            "selection::threshold_tests_enumerated",
+            "selection::threshold_tests_against_counts",
+            "selection::adaptive_tests_enumerated",
+            "selection::threshold_tests_canary",
+        ],
+    },
+    Row {
+        name: "merged_bins",
+        methods: &[Enumerated],
+        claim: "pure: a/r e, r1 2e at scales 1/e; e/2, e at scales 2/e, whatever the number of groups",
+        tests: &[
+            "selection::merged_bins_enumerated",
+            "selection::golden_bins",
+            "selection::merged_bins_canary",
+        ],
+    },
+    Row {
+        name: "item_counts",
+        methods: &[Enumerated, Matrix],
+        claim: "pure: s/e, r1 2s/e; zCDP s/(2 rho), s/rho; (e, delta) analytic; s + 1 with the class counts",
+        tests: &[
+            "selection::item_counts_enumerated",
+            "selection::item_counts_matrix",
+            "selection::item_counts_canary",
+        ],
+    },
 ];
 
 /// Releases composed of [`STEPS`]; the contract test runs over all of them.
@@ -210,6 +264,7 @@ pub const COMPOSITES: &[Row] = &[
     composite("roc", "medians, counts"),
     composite("residuals", "range, counts"),
     composite("binned_residuals", "medians, counts, sums"),
+    composite("top_k", "selection, or joint_selection, or counts"),
 ];
 
 const fn composite(name: &'static str, claim: &'static str) -> Row {

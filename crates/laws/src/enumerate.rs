@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Seeded};
 
 use crate::{Law, Probabilities};
 
@@ -240,6 +240,33 @@ impl Noise for Tree {
 
     fn choose(&mut self, w: &LogWeights) -> usize {
         let index = self.follow(|_| Branches::new((0..).zip(w.probabilities()), 0.0));
+        usize::try_from(index).unwrap_or(0)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        if n > 1 << 16 {
+            self.problem = Some("a uniform integer with too many values was drawn: not enumerable");
+        }
+        #[allow(clippy::cast_precision_loss, reason = "n is small")]
+        let each = 1.0 / n.max(1) as f64;
+        let index = self.follow(|_| {
+            Branches::new((0..n.clamp(1, 1 << 16)).map(|i| (i128::from(i), each)), 0.0)
+        });
+        u64::try_from(index).unwrap_or(0)
+    }
+
+    fn pick(&mut self, weights: &[Natural]) -> usize {
+        #[allow(clippy::arithmetic_side_effects, reason = "big integers")]
+        let sum: Natural = weights.iter().fold(Natural::ZERO, |s, w| s + w);
+        if sum.is_zero() {
+            return 0;
+        }
+        let share = |w: &Natural| {
+            Rational::from_parts(w.clone().into(), sum.clone())
+                .to_f64()
+                .value()
+        };
+        let index = self.follow(|_| Branches::new((0..).zip(weights.iter().map(share)), 0.0));
         usize::try_from(index).unwrap_or(0)
     }
 

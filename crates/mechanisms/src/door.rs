@@ -88,11 +88,11 @@ pub enum DoorError {
 
 /// Private rows with their privacy unit and their ledger.
 pub struct Private {
-    source: Box<dyn RowSource>,
-    unit: Unit,
+    pub(crate) source: Box<dyn RowSource>,
+    pub(crate) unit: Unit,
     rows: Option<u64>,
-    ledger: Ledger,
-    draws: Draws,
+    pub(crate) ledger: Ledger,
+    pub(crate) draws: Draws,
 }
 
 /// What a plan wants to pay for: one release.
@@ -131,8 +131,8 @@ pub enum Slot {
 
 /// Proof of payment for one release. Cannot be copied; dropping it refunds nothing.
 pub struct Ticket {
-    paid: Paid,
-    claim: Price,
+    pub(crate) paid: Paid,
+    pub(crate) claim: Price,
     part: Option<Part>,
     label: String,
 }
@@ -306,33 +306,8 @@ impl Private {
         let mut contexts = Vec::with_capacity(tasks.len());
         for task in &tasks {
             let context = self.context(&task.program);
-            let price = task.mechanism.event(&context)?.price(context.currency)?;
-            let paid = &task.ticket.claim;
-            for relation in [Relation::AddRemove, Relation::ReplaceOne] {
-                let covered = match (price.under(relation), paid.under(relation)) {
-                    (Some(asked), Some(paid)) => asked.within(paid),
-                    (_, paid) => paid.is_none(),
-                };
-                if !covered {
-                    let say = |p: &Price| {
-                        p.under(relation).map_or_else(
-                            || "an unbounded loss".to_owned(),
-                            |c| c.describe(context.currency),
-                        )
-                    };
-                    return Err(DoorError::Overdrawn {
-                        label: task.ticket.label.clone(),
-                        asked: format!("{} under {relation}", say(&price)),
-                        paid: say(paid),
-                    });
-                }
-            }
-            if task.program.part != task.ticket.part {
-                return Err(DoorError::OtherRows {
-                    label: task.ticket.label.clone(),
-                });
-            }
-            task.program.bounds(self.source.schema())?;
+            let event = task.mechanism.event(&context)?;
+            self.admit(&task.ticket, &task.program, &context, &event)?;
             contexts.push(context);
         }
         let jobs: Vec<Job> = tasks
@@ -377,6 +352,44 @@ impl Private {
             releases.push(Release::read(&request, &stored)?);
         }
         Ok(releases)
+    }
+
+    /// Refuses, from public inputs, what was not paid for: a higher price under either relation, or other rows.
+    pub(crate) fn admit(
+        &self,
+        ticket: &Ticket,
+        program: &RowProgram,
+        context: &Context,
+        event: &Event,
+    ) -> Result<(), DoorError> {
+        let price = event.price(context.currency)?;
+        let paid = &ticket.claim;
+        for relation in [Relation::AddRemove, Relation::ReplaceOne] {
+            let covered = match (price.under(relation), paid.under(relation)) {
+                (Some(asked), Some(paid)) => asked.within(paid),
+                (_, paid) => paid.is_none(),
+            };
+            if !covered {
+                let say = |p: &Price| {
+                    p.under(relation).map_or_else(
+                        || "an unbounded loss".to_owned(),
+                        |c| c.describe(context.currency),
+                    )
+                };
+                return Err(DoorError::Overdrawn {
+                    label: ticket.label.clone(),
+                    asked: format!("{} under {relation}", say(&price)),
+                    paid: say(paid),
+                });
+            }
+        }
+        if program.part != ticket.part {
+            return Err(DoorError::OtherRows {
+                label: ticket.label.clone(),
+            });
+        }
+        program.bounds(self.source.schema())?;
+        Ok(())
     }
 
     /// Totals of the ledger.

@@ -204,6 +204,15 @@ pub enum Fold {
         /// Coordinates are rounded toward zero to multiples of 2^−bits, at most 24.
         bits: u32,
     },
+    /// Counts of items, a record having up to `most` of many; see [`crate::items`].
+    Items {
+        /// One term per item: the record has it where the term is above ½.
+        items: Range<usize>,
+        /// How many items of a record count: the first ones in the order of the terms.
+        most: u32,
+        /// Counts by the cells of this axis (a label); none means one cell.
+        class: Option<Axis>,
+    },
 }
 
 /// The integers of a fold. No `Debug`: they are confidential.
@@ -244,6 +253,10 @@ impl Fold {
                     .saturating_add(usize::from(response.is_some()));
                 p.saturating_mul(p.saturating_add(1)) / 2
             }
+            Self::Items { items, class, .. } => items
+                .len()
+                .saturating_add(1)
+                .saturating_mul(class.as_ref().map_or(1, |a| a.cut.cells())),
         }
     }
 
@@ -266,6 +279,9 @@ impl Fold {
                 shorten,
                 bits,
             } => crate::moments::add(terms.clone(), *response, *shorten, *bits, state, rows),
+            Self::Items { items, most, class } => {
+                crate::items::add(items.clone(), *most, class.as_ref(), state, rows);
+            }
         }
     }
 }

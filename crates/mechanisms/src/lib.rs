@@ -20,12 +20,14 @@ mod desk;
 mod door;
 mod evaluate;
 pub mod fold;
+pub mod items;
 mod mechanism;
 mod moments;
 mod numeric;
 pub mod primitives;
 pub mod program;
 pub mod rows;
+pub mod session;
 pub mod source;
 
 pub use context::Context;

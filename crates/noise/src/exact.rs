@@ -7,6 +7,9 @@
     reason = "exact rationals with positive divisors; shifts below the width by the choice of Scale::split; constants are powers of two"
 )]
 
+use dashu::base::BitTest;
+use dashu::integer::UBig;
+
 use crate::fast::{self, ERROR};
 use crate::refine::{Exponential, half_normal, saturate};
 use crate::{Lattice, Noise, Rational, Scale};
@@ -30,6 +33,34 @@ pub fn uniform_below<N: Noise + ?Sized>(n: u128, noise: &mut N) -> u128 {
         let x = (high << 64 | low) & mask;
         if x < n {
             return x;
+        }
+    }
+}
+
+/// An index with probability exactly `weight / sum of weights` (0 when no weight is positive): a uniform integer below
+/// the sum, drawn with as many bits as the sum has and drawn again while it is not below.
+///
+/// # Checked by
+/// `picks_follow_their_weights`
+pub fn pick<N: Noise + ?Sized>(weights: &[UBig], noise: &mut N) -> usize {
+    let mut cumulative = Vec::with_capacity(weights.len());
+    let mut sum = UBig::ZERO;
+    for w in weights {
+        sum += w;
+        cumulative.push(sum.clone());
+    }
+    let length = sum.bit_len();
+    if length == 0 {
+        return 0;
+    }
+    loop {
+        let mut x = UBig::ZERO;
+        for _ in 0..length.div_ceil(64) {
+            x = (x << 64) + noise.bits();
+        }
+        x.clear_high_bits(length);
+        if x < sum {
+            return cumulative.partition_point(|c| *c <= x);
         }
     }
 }

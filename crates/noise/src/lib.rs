@@ -57,5 +57,8 @@ pub use refine::GammaNorm;
 pub use scale::{NoiseError, Scale};
 pub use source::{Draws, Noise, Seeded, Silent};
 
+/// A whole number of any size.
+pub type Natural = dashu::integer::UBig;
+
 /// An exact rational number.
 pub type Rational = dashu::rational::RBig;

@@ -3,6 +3,8 @@
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use dashu::integer::UBig;
+
 use crate::{Cauchy, GammaNorm, Lattice, LogWeights, NoiseError, cauchy, choose, exact, refine};
 
 /// The one interface of mechanisms to randomness. Object safe: used as `&mut dyn Noise`.
@@ -23,6 +25,17 @@ pub trait Noise {
     /// The index of a cell, chosen with probability proportional to its weight (0 when no cell has weight).
     fn choose(&mut self, w: &LogWeights) -> usize {
         choose::choose(w, self)
+    }
+
+    /// Uniform on `0..n` (0 for `n = 0`).
+    fn below(&mut self, n: u64) -> u64 {
+        // less than n
+        u64::try_from(exact::uniform_below(u128::from(n), self)).unwrap_or(0)
+    }
+
+    /// The index of a whole weight, chosen with probability proportional to it (0 when none is positive).
+    fn pick(&mut self, weights: &[UBig]) -> usize {
+        exact::pick(weights, self)
     }
 
     /// A draw of `d`, in units of `2^-bits`.
@@ -48,6 +61,12 @@ impl<N: Noise + ?Sized> Noise for &mut N {
     }
     fn choose(&mut self, w: &LogWeights) -> usize {
         (**self).choose(w)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        (**self).below(n)
+    }
+    fn pick(&mut self, weights: &[UBig]) -> usize {
+        (**self).pick(weights)
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         (**self).vector(d)
@@ -198,7 +217,7 @@ impl Noise for Seeded {
     }
 }
 
-/// Noise off: every draw is zero, every choice the best cell. For simulation on public data only.
+/// Noise off: every draw is zero, every choice the best cell or the first that is possible. For simulation on public data only.
 ///
 /// Its bits are all zero, which no sampler of [`exact`] that waits for a nonzero bit can end on: draw through the trait.
 #[derive(Debug, Clone, Copy, Default)]
@@ -213,6 +232,12 @@ impl Noise for Silent {
     }
     fn choose(&mut self, w: &LogWeights) -> usize {
         w.best()
+    }
+    fn below(&mut self, _: u64) -> u64 {
+        0
+    }
+    fn pick(&mut self, weights: &[UBig]) -> usize {
+        weights.iter().position(|w| !w.is_zero()).unwrap_or(0)
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         vec![0; d.dimension]

@@ -11,6 +11,8 @@
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`counters`]: strategies for running totals and the totals of their noisy answers.
 //! * [`accuracy`]: error from ε and ε from error.
+//! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
 pub mod accuracy;
@@ -29,7 +31,9 @@ pub mod planning;
 pub mod residuals;
 pub mod roc;
 mod scale;
+pub mod selection;
 pub mod simple;
+pub mod sparse_vector;
 mod student;
 pub mod zcdp;
 

@@ -13,7 +13,7 @@ use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, histogram, linear, logistic,
-    residuals, roc, simple,
+    residuals, roc, selection, simple,
 };
 use serde_json::Value;
 
@@ -106,6 +106,7 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             };
             histogram::prepare(facts, axes, config)
         }
+        "top_k" => selection::top_k(facts, &axis_of("x", x(), 4.0, 4), 1, None, &e),
         other => panic!("no constructor for {other}: add it here"),
     }
 }
@@ -166,6 +167,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 26);
+    assert_eq!(names.len(), COMPOSITES.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -10,6 +10,7 @@ mod neighbours;
 mod objective;
 mod partition;
 mod registry;
+mod selection;
 mod smooth;
 mod split_tree;
 mod statistical;

@@ -218,7 +218,7 @@ pub(super) fn grid(fold: &Fold) -> Result<Grid<'_>, DeskError> {
                 sum: sum.as_ref(),
             })
         }
-        Fold::Moments { .. } => Err(DeskError::Misuse("this step needs a grid".to_owned())),
+        _ => Err(DeskError::Misuse("this step needs a grid".to_owned())),
     }
 }
 

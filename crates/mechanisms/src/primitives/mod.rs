@@ -3,28 +3,40 @@
 
 mod bisection;
 mod counts;
+mod item_counts;
+mod joint;
 mod linear;
+mod merged_bins;
 mod objective;
 mod partition;
 mod quantile;
 mod range;
 mod second_moments;
+mod select;
 mod smooth;
 mod sparse_vector;
 mod split_tree;
+mod threshold_tests;
 mod worst_query;
 
 pub use bisection::{Bisection, Draw};
 pub use counts::{Counts, Sums};
+pub use item_counts::{ItemCounts, NoisyItems};
+pub use joint::JointSelection;
 pub use linear::{Linear, Measured, Order, Row, Strategy, Weights};
+pub use merged_bins::MergedBins;
 pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use partition::Partition;
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
+pub(crate) use select::Layers;
+pub use select::{Picked, Rule, Selection};
 pub use smooth::{AUC_BITS, SmoothAuc};
-pub use sparse_vector::{Crossing, Signs, SparseVector};
+pub use sparse_vector::SparseVector;
 pub use split_tree::{Node, SplitTree};
+pub(crate) use threshold_tests::Machine;
+pub use threshold_tests::{Change, Crossing, Sides, Test, ThresholdTests};
 pub use worst_query::WorstQuery;
 
 use reticent_accounting::{Both, Rational, Relation};

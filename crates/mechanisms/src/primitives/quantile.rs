@@ -184,7 +184,7 @@ impl Desk<'_> {
                 },
                 _ => return Err(DeskError::Misuse("a quantile needs one axis".to_owned())),
             },
-            Fold::Moments { .. } => {
+            _ => {
                 return Err(DeskError::Misuse("a quantile needs a grid".to_owned()));
             }
         };

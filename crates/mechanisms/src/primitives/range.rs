@@ -130,7 +130,7 @@ impl Desk<'_> {
                 },
                 _ => return Err(DeskError::Misuse("a range needs one axis".to_owned())),
             },
-            Fold::Moments { .. } => {
+            _ => {
                 return Err(DeskError::Misuse("a range needs a grid".to_owned()));
             }
         };

@@ -239,7 +239,7 @@ impl Desk<'_> {
                 [score, label] if label.cut == Cut::Whole(2) => score.cut.cells(),
                 _ => return Err(misfit()),
             },
-            Fold::Moments { .. } => return Err(misfit()),
+            _ => return Err(misfit()),
         };
         let (mut negatives, mut positives, mut doubled) = (0_i128, 0_i128, 0_i128);
         for pair in state.0.chunks(2).take(cells) {

@@ -2,21 +2,12 @@
 
 use std::ops::Range as Span;
 
-use reticent_accounting::{Both, Event, Rational, Relation, share};
-use reticent_noise::{Lattice, Scale};
+use reticent_accounting::{Event, Rational};
+use reticent_noise::Lattice;
 
-use super::counts::grid;
+use super::{Change, Crossing, Sides, Test, ThresholdTests};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-
-/// Whether all differences between neighbours have one sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signs {
-    /// All of one sign: one sensitivity per positive answer is enough.
-    Same,
-    /// Any: two per positive answer.
-    Mixed,
-}
 
 /// AboveThreshold that stops after c positive answers, one-sided geometric noise.
 ///
@@ -54,93 +45,36 @@ pub struct SparseVector {
     pub gaps: bool,
 }
 
-/// A positive answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Crossing {
-    /// Which query.
-    pub index: usize,
-    /// Noisy query minus noisy threshold, if asked for.
-    pub gap: Option<i128>,
-}
-
 impl SparseVector {
-    /// The signs of query differences under the context's relation.
-    pub fn signs(&self, context: &Context) -> Signs {
-        match context.relation {
-            Relation::AddRemove => Signs::Same,
-            Relation::ReplaceOne if self.nested => Signs::Same,
-            Relation::ReplaceOne => Signs::Mixed,
+    /// The same step in general form, for a list of `tests`.
+    pub fn general(&self, tests: usize) -> ThresholdTests {
+        ThresholdTests {
+            name: self.name.clone(),
+            epsilon: self.epsilon.clone(),
+            answers: self.answers,
+            most: u32::try_from(tests).unwrap_or(u32::MAX),
+            change: Change::COUNT,
+            nested: self.nested,
+            sides: Sides::One,
+            gaps: self.gaps,
+            values: None,
         }
-    }
-
-    fn paid_shifts(&self, context: &Context) -> u64 {
-        let c = u64::from(self.answers.max(1));
-        match self.signs(context) {
-            Signs::Same => c,
-            Signs::Mixed => c.saturating_mul(2),
-        }
-    }
-
-    /// e₁ (threshold) and e₂ (queries).
-    fn shares(&self, context: &Context) -> (Rational, Rational) {
-        #[allow(clippy::cast_precision_loss, reason = "c is at most 2^33")]
-        let root = libm::cbrt(self.paid_shifts(context) as f64);
-        let fraction = 4_294_967_296.0 / (1.0 + root * root);
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 1 and 2^31"
-        )]
-        let numerator = (fraction as u64).max(1);
-        share(&self.epsilon, numerator, 1 << 32)
     }
 
     /// The price of the step.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "rational arithmetic, division by 2"
-    )]
     pub fn event(&self, context: &Context) -> Event {
-        let (e1, e2) = self.shares(context);
-        let loss = match (context.relation, self.signs(context)) {
-            (Relation::AddRemove, _) => Both::doubled(&self.epsilon),
-            (Relation::ReplaceOne, Signs::Same) => Both::same(&self.epsilon),
-            (Relation::ReplaceOne, Signs::Mixed) => Both {
-                add_remove: Some(e1 + e2 / Rational::from(2u8)),
-                replace_one: Some(self.epsilon.clone()),
-            },
-        };
-        Event::Pure {
-            mechanism: format!("{}: sparse vector, {} answers", self.name, self.answers),
-            loss,
-        }
+        self.general(0).event(context)
     }
 
     /// (threshold noise, query noise).
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "rational arithmetic; divisors are checked"
-    )]
     pub fn lattices(&self, context: &Context) -> Result<(Lattice, Lattice), DeskError> {
-        let (e1, e2) = self.shares(context);
-        let (e1, e2) = (context.per_record(&e1), context.per_record(&e2));
-        if e1 <= Rational::ZERO || e2 <= Rational::ZERO {
-            return Err(DeskError::Misuse(
-                "the budget of a sparse vector is too small to split".to_owned(),
-            ));
-        }
-        let threshold = Rational::from(1u8) / e1;
-        let query = Rational::from(self.paid_shifts(context)) / e2;
-        Ok((
-            Lattice::Geometric(Scale::at_least(&threshold)?),
-            Lattice::Geometric(Scale::at_least(&query)?),
-        ))
+        self.general(0).lattices(context)
     }
 }
 
 impl Desk<'_> {
     /// Buys the first `answers` queries whose counts reach their public thresholds. A query is the count
-    /// of a range of cells of the grid's first axis, other axes pooled.
+    /// of a range of cells of the grid's first axis, other axes pooled, or of one item.
     pub fn sparse_vector(
         &mut self,
         fold: FoldId,
@@ -148,53 +82,16 @@ impl Desk<'_> {
         thresholds: &[i128],
         step: &SparseVector,
     ) -> Result<Vec<Crossing>, DeskError> {
-        self.charge(&step.event(self.context))?;
-        let nested = queries
+        if queries.len() != thresholds.len() {
+            return Err(DeskError::Misuse(
+                "a sparse vector needs a threshold per query".to_owned(),
+            ));
+        }
+        let tests: Vec<Test> = queries
             .iter()
-            .zip(queries.iter().skip(1))
-            .all(|(a, b)| b.start <= a.start && a.end <= b.end);
-        if step.nested && !nested {
-            return Err(DeskError::Misuse(
-                "the queries are not nested as declared".to_owned(),
-            ));
-        }
-        if queries.len() != thresholds.len() || step.answers == 0 {
-            return Err(DeskError::Misuse(
-                "a sparse vector needs a threshold per query and c ≥ 1".to_owned(),
-            ));
-        }
-        let (fold, state) = self.state(fold)?;
-        let shape = grid(&fold)?;
-        let (threshold, query) = step.lattices(self.context)?;
-        self.record(&format!("{}: threshold", step.name), &threshold, 1.0);
-        self.record(&format!("{}: queries", step.name), &query, 1.0);
-        let rho = self.noise.lattice(&threshold);
-        let mut found = Vec::new();
-        for (index, (cells, t)) in queries.iter().zip(thresholds).enumerate() {
-            let from = cells.start.saturating_mul(shape.inner);
-            let to = cells.end.min(shape.first).saturating_mul(shape.inner);
-            let count = state
-                .0
-                .get(from..to)
-                .unwrap_or_default()
-                .iter()
-                .fold(0i128, |s, c| s.saturating_add(*c));
-            let need = t.saturating_add(rho).saturating_sub(count);
-            if step.gaps {
-                let gap = self.noise.lattice(&query).saturating_sub(need);
-                if gap >= 0 {
-                    found.push(Crossing {
-                        index,
-                        gap: Some(gap),
-                    });
-                }
-            } else if self.noise.exceeds(&query, need) {
-                found.push(Crossing { index, gap: None });
-            }
-            if found.len() >= step.answers as usize {
-                break;
-            }
-        }
-        Ok(found)
+            .zip(thresholds)
+            .map(|(q, t)| Test::count(q.clone(), *t))
+            .collect();
+        self.threshold_tests(fold, &tests, &step.general(tests.len()))
     }
 }

@@ -8,4 +8,5 @@
 
 mod objective;
 mod second_moments;
+mod sessions;
 mod table;

@@ -6,4 +6,5 @@ mod counters;
 mod golden;
 mod histogram;
 mod seeded;
+mod selection;
 mod support;

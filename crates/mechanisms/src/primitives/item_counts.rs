@@ -1,0 +1,165 @@
+//! Noisy counts of items, where a record may have several.
+
+use reticent_accounting::exp::sqrt_upper;
+use reticent_accounting::{
+    Cost, Currency, Event, Rational, Relation, convert_to_replace_one, gaussian,
+};
+use reticent_noise::{Lattice, Scale};
+
+use super::{Payment, additive};
+use crate::context::Context;
+use crate::desk::{Desk, DeskError, FoldId};
+use crate::fold::Fold;
+
+/// All counts n(item, class) of a [`Fold::Items`], and the class counts n(class) if asked for.
+///
+/// # Claim
+/// [`Payment::Pure`]: ε-DP; [`Payment::Concentrated`]: ρ-zCDP; [`Payment::Approximate`]: (ε, δ)-DP; each for the context's
+/// relation and unit.
+/// # Assumptions
+/// A record counts for at most s = `most` items of the fold, the first it has in a public order.
+/// # Sensitivity
+/// [`crate::items`]: L1 and squared L2 are both S = s (+1 with the class counts) under add/remove and 2S under
+/// replace-one. A unit of k rows: k times the L1, k times the L2.
+/// # Noise
+/// On every count. Pure: discrete Laplace of scale k·S/ε, 2k·S/ε. Concentrated: discrete Gaussian of variance k²S/(2ρ),
+/// k²S/ρ. Approximate: rounded Gaussian, σ(ε, δ, k√S) and σ(ε, δ, k√(2S)).
+/// # Composition
+/// One joint draw. Replace-one at add/remove scales: 2ε; squared L2 doubles, so 2ρ; (ε, δ) by the general conversion.
+/// Calibrated for replace-one, add/remove costs ε/2, ρ/2, and no more than (ε, δ). F = 0 counts of binary items
+/// are n(class) − n(item, class): post-processing.
+/// # Arithmetic
+/// Integers; scales are rounded up. A correctly rounded Gaussian added to an integer is the ideal output, rounded.
+/// # Checked by
+/// `selection::{item_counts_enumerated, item_counts_matrix, item_counts_canary}`,
+/// `items::tests::a_record_moves_what_the_lemma_says`
+/// # References
+/// `privacy.md` §12; `decisions.md` table (features, naive Bayes) and §4, instance 12.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemCounts {
+    /// Name of the step in receipts.
+    pub name: String,
+    /// What is paid.
+    pub payment: Payment,
+    /// `most` of the fold it is bought on.
+    pub most: u32,
+    /// Whether the class counts are bought too.
+    pub classes: bool,
+}
+
+/// What [`ItemCounts`] buys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoisyItems {
+    /// n(item, class), item by item.
+    pub items: Vec<i128>,
+    /// n(class); empty if not asked for.
+    pub classes: Vec<i128>,
+}
+
+impl ItemCounts {
+    /// S.
+    fn entries(&self) -> u64 {
+        u64::from(self.most).saturating_add(u64::from(self.classes))
+    }
+
+    /// The price of the step.
+    pub fn event(&self, context: &Context) -> Event {
+        let mechanism = format!("{}: counts of items", self.name);
+        match &self.payment {
+            Payment::Pure { epsilon } => Event::Pure {
+                mechanism,
+                loss: additive(epsilon, context),
+            },
+            Payment::Concentrated { rho } => Event::Concentrated {
+                mechanism,
+                rho: additive(rho, context),
+            },
+            Payment::Approximate { epsilon, delta } => {
+                let cost = Cost::approximate(epsilon.clone(), delta.clone());
+                let replaced = match context.relation {
+                    Relation::AddRemove => convert_to_replace_one(&cost, Currency::Approximate),
+                    Relation::ReplaceOne => cost.clone(),
+                };
+                Event::Approximate {
+                    mechanism,
+                    add_remove: Some(cost),
+                    replace_one: Some(replaced),
+                }
+            }
+        }
+    }
+
+    /// The noise on every count.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "rational arithmetic; divisors are checked to be positive"
+    )]
+    pub fn lattice(&self, context: &Context) -> Result<Lattice, DeskError> {
+        let records = Rational::from(context.rows_per_unit.max(1));
+        let s = Rational::from(self.entries()) * Rational::from(context.touches());
+        let paid = |x: &Rational| {
+            if *x > Rational::ZERO {
+                return Ok(());
+            }
+            Err(DeskError::Misuse(format!("{}: no budget", self.name)))
+        };
+        Ok(match &self.payment {
+            Payment::Pure { epsilon } => {
+                paid(epsilon)?;
+                Lattice::Laplace(Scale::at_least(&(s * records / epsilon))?)
+            }
+            Payment::Concentrated { rho } => {
+                paid(rho)?;
+                let variance = s / (rho * Rational::from(2u8));
+                Lattice::DiscreteGaussian(Scale::at_least(&(sqrt_upper(&variance) * records))?)
+            }
+            Payment::Approximate { epsilon, delta } => {
+                paid(epsilon)?;
+                paid(delta)?;
+                let sensitivity = sqrt_upper(&s) * records;
+                Lattice::RoundedGaussian(Scale::at_least(&gaussian::sigma(
+                    epsilon,
+                    delta,
+                    &sensitivity,
+                )?)?)
+            }
+        })
+    }
+}
+
+impl Desk<'_> {
+    /// Buys the counts of a [`Fold::Items`].
+    pub fn item_counts(
+        &mut self,
+        fold: FoldId,
+        step: &ItemCounts,
+    ) -> Result<NoisyItems, DeskError> {
+        self.charge(&step.event(self.context))?;
+        let (fold, state) = self.state(fold)?;
+        let (items, classes) = match &fold {
+            Fold::Items { items, most, class } if *most <= step.most => {
+                (items.len(), class.as_ref().map_or(1, |a| a.cut.cells()))
+            }
+            _ => {
+                return Err(DeskError::Misuse(format!(
+                    "{}: needs a fold of at most {} items per record",
+                    step.name, step.most
+                )));
+            }
+        };
+        let lattice = step.lattice(self.context)?;
+        self.record(&step.name, &lattice, 1.0);
+        let wanted = items.saturating_add(usize::from(step.classes));
+        let mut noisy: Vec<i128> = state
+            .0
+            .iter()
+            .take(wanted.saturating_mul(classes))
+            .map(|c| c.saturating_add(self.noise.lattice(&lattice)))
+            .collect();
+        let classes = noisy.split_off(items.saturating_mul(classes).min(noisy.len()));
+        Ok(NoisyItems {
+            items: noisy,
+            classes,
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! Threshold tests on counts: accuracy from ε, ε from accuracy, and what to make of gaps and values.
+//!
+//! The calculators are the thesis' Theorems 3 and 8 for the noise that is used here. With one-sided noise the two
+//! kinds of mistake have margins of their own, and both are smaller than the published ones.
+
+use reticent_accounting::{AccountingError, Event, Rational, rational_from_f64};
+use reticent_laws::Law;
+use reticent_mechanisms::fold::{Axis, Fold};
+use reticent_mechanisms::primitives::{Crossing, Sides, Test, ThresholdTests};
+use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
+use reticent_noise::Lattice;
+use serde_json::{Value, json};
+
+use crate::common::{Facts, Prepared, StatisticsError, number, positive, real, whole};
+use crate::simple::{AxisSpec, cut};
+
+/// With probability at least 1 − β, in all answers together: a negative test's difference is below `missed`, a
+/// positive one's is at least −`false_alarm`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Accuracy {
+    /// By how much a difference can reach its threshold and still be answered no.
+    pub missed: f64,
+    /// By how much a difference can fall short and still be answered yes.
+    pub false_alarm: f64,
+}
+
+impl Accuracy {
+    /// α of the thesis' definition: the larger of the two.
+    pub fn alpha(&self) -> f64 {
+        self.missed.max(self.false_alarm)
+    }
+}
+
+/// The accuracy of up to `most` tests.
+///
+/// One-sided: a no means difference < ρ − v ≤ ρ, a yes means difference ≥ ρ − v ≥ −v. P(ρ ≥ a) ≤ e^{−a/b_ρ} and
+/// P(max v ≥ a) ≤ K e^{−a/b_v}; each gets β/2. Two-sided: both margins are the sum of the bounds on |ρ| and on max |v|, where
+/// P(|z| ≥ a) = 2rᵃ/(1 + r).
+///
+/// # Errors
+/// As [`ThresholdTests::lattices`].
+pub fn accuracy(
+    step: &ThresholdTests,
+    context: &Context,
+    beta: f64,
+) -> Result<Accuracy, DeskError> {
+    let (threshold, query) = step.lattices(context)?;
+    let k = f64::from(step.most.max(1));
+    let bound = |law: &Lattice, draws: f64| {
+        let b = law.scale().to_f64();
+        let sides = match law {
+            Lattice::Laplace(_) => 2.0 / (1.0 + (-1.0 / b).exp()),
+            _ => 1.0,
+        };
+        (b * (2.0 * draws * sides / beta).ln()).max(0.0)
+    };
+    let (rho, v) = (bound(&threshold, 1.0), bound(&query, k));
+    Ok(match step.sides {
+        Sides::One => Accuracy {
+            missed: rho,
+            false_alarm: v,
+        },
+        Sides::Both => Accuracy {
+            missed: rho + v,
+            false_alarm: rho + v,
+        },
+    })
+}
+
+/// An ε, at most 1 % more than needed, with which the tests are (α, β)-accurate.
+///
+/// # Errors
+/// As [`ThresholdTests::lattices`], or when no ε between 1e-12 and 1e12 will do.
+pub fn epsilon_for(
+    step: &ThresholdTests,
+    context: &Context,
+    alpha: f64,
+    beta: f64,
+) -> Result<Rational, DeskError> {
+    let with = |epsilon: f64| -> Result<(Rational, f64), DeskError> {
+        let epsilon = rational_from_f64(epsilon)?;
+        let step = ThresholdTests {
+            epsilon: epsilon.clone(),
+            ..step.clone()
+        };
+        Ok((epsilon, accuracy(&step, context, beta)?.alpha()))
+    };
+    // margins are nearly in proportion to 1/ε
+    let mut epsilon = with(1.0)?.1 / alpha / 1.01;
+    for _ in 0..1000 {
+        if !(1e-12..1e12).contains(&epsilon) {
+            break;
+        }
+        let (exact, reached) = with(epsilon)?;
+        if reached <= alpha {
+            return Ok(exact);
+        }
+        epsilon *= 1.01;
+    }
+    Err(DeskError::Misuse(format!(
+        "no epsilon makes these tests accurate to {alpha} at {beta}"
+    )))
+}
+
+/// A difference estimated from its paid value and its free gap, weighted by their inverse variances, and the standard
+/// deviation. Without a value the gap alone; `None` with neither.
+///
+/// The gap has noise v − ρ. That the test was positive makes a gap a little too large where the difference is near its threshold.
+///
+/// # Errors
+/// As [`ThresholdTests::lattices`].
+pub fn combine(
+    step: &ThresholdTests,
+    context: &Context,
+    crossing: &Crossing,
+) -> Result<Option<(f64, f64)>, DeskError> {
+    let (threshold, query) = step.lattices(context)?;
+    let variance = |law: &Lattice| law.std_dev() * law.std_dev();
+    let mean = |law: &Lattice| match law {
+        Lattice::Geometric(s) => 1.0 / (1.0 / s.to_f64()).exp_m1(),
+        _ => 0.0,
+    };
+    let from_gap = crossing.gap.map(|g| {
+        let estimate = real(g) + mean(&threshold) - mean(&query);
+        (estimate, variance(&threshold) + variance(&query))
+    });
+    let law = step.value_lattice(context)?;
+    let from_value = crossing
+        .value
+        .zip(law)
+        .map(|(v, law)| (real(v), variance(&law)));
+    Ok(match (from_value, from_gap) {
+        (Some((a, s)), Some((b, t))) if s + t > 0.0 => {
+            Some(((a * t + b * s) / (s + t), (s * t / (s + t)).sqrt()))
+        }
+        (one, other) => one.or(other).map(|(x, v)| (x, v.sqrt())),
+    })
+}
+
+/// Which of a public list of tests on the cells of an axis are positive; stops after the step's number of answers.
+///
+/// # Errors
+/// When the axis, the budget or the step makes no sense.
+pub fn tests(
+    facts: &Facts<'_>,
+    axis: &AxisSpec,
+    tests: Vec<Test>,
+    step: ThresholdTests,
+) -> Result<Prepared, StatisticsError> {
+    positive(&step.epsilon)?;
+    let (cells, label) = cut(axis)?;
+    facts.bounds(std::slice::from_ref(&axis.expr))?;
+    step.lattices(facts.context)
+        .map_err(|e| StatisticsError::Parameter {
+            name: "step",
+            value: step.name.clone(),
+            fix: e.to_string(),
+        })?;
+    Ok(Prepared {
+        terms: vec![axis.expr.clone()],
+        mechanism: Box::new(Tests {
+            axis: Axis {
+                term: 0,
+                cut: cells,
+            },
+            label,
+            list: tests,
+            step,
+        }),
+    })
+}
+
+/// # Claim
+/// ε-DP (plus the ε of values): one purchase; estimates and margins are post-processing.
+/// # Checked by
+/// `selection::{tests_are_exact_without_noise, accuracy_holds_on_public_data}`
+struct Tests {
+    axis: Axis,
+    label: Value,
+    list: Vec<Test>,
+    step: ThresholdTests,
+}
+
+impl Mechanism for Tests {
+    fn kind(&self) -> &'static str {
+        "threshold_tests"
+    }
+    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
+        Ok(self.step.event(context))
+    }
+    fn first_pass(&self) -> Vec<Fold> {
+        vec![Fold::Grid {
+            axes: vec![self.axis.clone()],
+            sum: None,
+        }]
+    }
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
+        let found = desk.threshold_tests(FoldId(0), &self.list, &self.step)?;
+        let margins = accuracy(&self.step, desk.context(), 0.05)?;
+        let mut positive = Vec::with_capacity(found.len());
+        for crossing in &found {
+            let estimate = combine(&self.step, desk.context(), crossing)?;
+            positive.push(json!({
+                "index": crossing.index,
+                "gap": crossing.gap.map(whole),
+                "value": crossing.value.map(whole),
+                "estimate": estimate.map(|e| number(e.0)),
+                "standard_deviation": estimate.map(|e| number(e.1)),
+            }));
+        }
+        Ok(Answer {
+            value: json!({
+                "axis": self.label,
+                "tests": self.list.len(),
+                "positive": positive,
+                "missed_95": number(margins.missed),
+                "false_alarm_95": number(margins.false_alarm),
+            }),
+            error_95: None,
+            flags: Vec::new(),
+        })
+    }
+}
