@@ -1,6 +1,6 @@
 //! From the kinds of a plan to the mechanisms that make them, over public facts.
 
-use reticent_accounting::{Currency, rational_to_f64};
+use reticent_accounting::{Currency, Rational, rational_to_f64};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
-use crate::kinds::{Binning, Clip, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling};
+use crate::kinds::{
+    Binning, Clip, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef, Scaling,
+};
 use crate::model::Model;
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
@@ -38,24 +40,7 @@ pub(crate) fn prepare(
         KindSpec::Count => simple::count(&facts, epsilon),
         KindSpec::Sum(s) => simple::sum(&facts, expression(&s.of, schema, "of")?, epsilon),
         KindSpec::Mean(s) => simple::mean(&facts, expression(&s.of, schema, "of")?, epsilon),
-        KindSpec::Histogram(s) => {
-            let mut axes = s
-                .axes()
-                .iter()
-                .map(|(column, binning)| axis(&facts, column, binning))
-                .collect::<Result<Vec<_>, _>>()?;
-            match (s.is_plain(), axes.pop()) {
-                (true, Some(only)) => simple::histogram(&facts, only, epsilon),
-                (_, last) => {
-                    axes.extend(last);
-                    let config = histogram::Config {
-                        workload: s.workload,
-                        ..histogram::Config::new(s.method, epsilon.clone())
-                    };
-                    histogram::prepare(&facts, axes, config)
-                }
-            }
-        }
+        KindSpec::Histogram(s) => tabulated(&facts, s, epsilon)?,
         KindSpec::Crosstab(s) => {
             let axes = s
                 .columns
@@ -286,6 +271,29 @@ fn axis(facts: &Facts<'_>, column: &str, binning: &Binning) -> Result<AxisSpec, 
         expr,
         cut,
     })
+}
+
+/// Plain noisy counts of one column, or one of the histogram algorithms.
+fn tabulated(
+    facts: &Facts<'_>,
+    spec: &HistogramSpec,
+    epsilon: &Rational,
+) -> Result<Result<Prepared, StatisticsError>, Refusal> {
+    let mut axes = spec
+        .axes()
+        .iter()
+        .map(|(column, binning)| axis(facts, column, binning))
+        .collect::<Result<Vec<_>, _>>()?;
+    if spec.is_plain()
+        && let Some(only) = axes.pop()
+    {
+        return Ok(simple::histogram(facts, only, epsilon));
+    }
+    let config = histogram::Config {
+        workload: spec.workload,
+        ..histogram::Config::new(spec.method, epsilon.clone())
+    };
+    Ok(histogram::prepare(facts, axes, config))
 }
 
 fn cells(axis: &AxisSpec) -> usize {
