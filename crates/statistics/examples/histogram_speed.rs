@@ -32,35 +32,42 @@ fn average(runs: u32, mut work: impl FnMut(u64)) -> f64 {
     (clock(start) - before) * 1e3 / f64::from(runs)
 }
 
+/// Counts of a domain, one record in most cells and towns, and the records.
+#[allow(clippy::cast_precision_loss, reason = "few cells")]
+fn world(domain: Domain) -> (Vec<usize>, Arc<Schema>, Memory) {
+    let cells = domain.cells();
+    let counts: Vec<usize> = (0..cells)
+        .map(|i| usize::from(i % 3 != 0) + 40 * usize::from(i % 977 < 20))
+        .collect();
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for (i, count) in counts.iter().enumerate() {
+        for _ in 0..*count {
+            x.push((i / domain.columns()) as f64 + 0.5);
+            y.push((i % domain.columns()) as f64 + 0.5);
+        }
+    }
+    let column = |name: &str, n: usize| Column {
+        name: name.to_owned(),
+        kind: Kind::Real {
+            lower: 0.0,
+            upper: n as f64,
+        },
+        missing: Missing::Drop,
+    };
+    let schema = Arc::new(Schema {
+        columns: vec![column("x", domain.rows()), column("y", domain.columns())],
+    });
+    let batch = Batch::new(x.len(), vec![Cells::Real(x), Cells::Real(y)]);
+    let source = Memory::new(schema.clone(), vec![batch]);
+    (counts, schema, source)
+}
+
 #[allow(clippy::cast_precision_loss, reason = "few cells")]
 fn main() {
     println!("| method | cells | milliseconds | times a plain pass |\n|---|---|---|---|");
     for domain in [Domain::Line(4096), Domain::Plane(256, 256)] {
         let cells = domain.cells();
-        // a slope with towns, one record in most cells
-        let counts: Vec<usize> = (0..cells)
-            .map(|i| usize::from(i % 3 != 0) + 40 * usize::from(i % 977 < 20))
-            .collect();
-        let (mut x, mut y) = (Vec::new(), Vec::new());
-        for (i, count) in counts.iter().enumerate() {
-            for _ in 0..*count {
-                x.push((i / domain.columns()) as f64 + 0.5);
-                y.push((i % domain.columns()) as f64 + 0.5);
-            }
-        }
-        let column = |name: &str, n: usize| Column {
-            name: name.to_owned(),
-            kind: Kind::Real {
-                lower: 0.0,
-                upper: n as f64,
-            },
-            missing: Missing::Drop,
-        };
-        let schema = Arc::new(Schema {
-            columns: vec![column("x", domain.rows()), column("y", domain.columns())],
-        });
-        let batch = Batch::new(x.len(), vec![Cells::Real(x), Cells::Real(y)]);
-        let source = Memory::new(schema.clone(), vec![batch]);
+        let (counts, schema, source) = world(domain);
         let context = Context::records(Relation::AddRemove);
         let facts = Facts {
             schema: &schema,
