@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
-    Binning, Clip, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod, QuantilesSpec,
+    Binning, Clip, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod, QuantilesSpec,
     Scaling,
 };
 use crate::model::Model;
@@ -41,24 +41,7 @@ pub(crate) fn prepare(
         KindSpec::Count => simple::count(&facts, epsilon),
         KindSpec::Sum(s) => simple::sum(&facts, expression(&s.of, schema, "of")?, epsilon),
         KindSpec::Mean(s) => simple::mean(&facts, expression(&s.of, schema, "of")?, epsilon),
-        KindSpec::Histogram(s) => {
-            let mut axes = s
-                .axes()
-                .iter()
-                .map(|(column, binning)| axis(&facts, column, binning))
-                .collect::<Result<Vec<_>, _>>()?;
-            match (s.is_plain(), axes.pop()) {
-                (true, Some(only)) => simple::histogram(&facts, only, epsilon),
-                (_, last) => {
-                    axes.extend(last);
-                    let config = histogram::Config {
-                        workload: s.workload,
-                        ..histogram::Config::new(s.method, epsilon.clone())
-                    };
-                    histogram::prepare(&facts, axes, config)
-                }
-            }
-        }
+        KindSpec::Histogram(s) => tabulated(&facts, s, epsilon)?,
         KindSpec::Crosstab(s) => {
             let axes = s
                 .columns
@@ -304,6 +287,29 @@ fn axis(facts: &Facts<'_>, column: &str, binning: &Binning) -> Result<AxisSpec, 
         expr,
         cut,
     })
+}
+
+/// Plain noisy counts of one column, or one of the histogram algorithms.
+fn tabulated(
+    facts: &Facts<'_>,
+    spec: &HistogramSpec,
+    epsilon: &Rational,
+) -> Result<Result<Prepared, StatisticsError>, Refusal> {
+    let mut axes = spec
+        .axes()
+        .iter()
+        .map(|(column, binning)| axis(facts, column, binning))
+        .collect::<Result<Vec<_>, _>>()?;
+    if spec.is_plain()
+        && let Some(only) = axes.pop()
+    {
+        return Ok(simple::histogram(facts, only, epsilon));
+    }
+    let config = histogram::Config {
+        workload: spec.workload,
+        ..histogram::Config::new(spec.method, epsilon.clone())
+    };
+    Ok(histogram::prepare(facts, axes, config))
 }
 
 fn cells(axis: &AxisSpec) -> usize {

@@ -193,7 +193,7 @@ fn file(folder: &str, name: &str) -> Result<Vec<f64>, StudyError> {
     let cause = |e: std::io::Error| StudyError::Example(format!("{}: {e}", path.display()));
     let bytes = std::fs::read(&path).map_err(cause)?;
     let mut text = String::new();
-    if name.ends_with(".gz") {
+    if path.extension().is_some_and(|e| e == "gz") {
         flate2::read::GzDecoder::new(bytes.as_slice())
             .read_to_string(&mut text)
             .map_err(cause)?;

@@ -5,12 +5,8 @@ use reticent_audit::purchases::Purchase;
 use reticent_mechanisms::primitives::{Row, Strategy, Weights, WorstQuery};
 
 fn rows() -> Vec<Row> {
-    vec![
-        Row::count([0..1], 1),
-        Row::count([0..1, 2..3], 1),
-        Row::count([1..4], 1),
-        Row::count([0..4], 1),
-    ]
+    let one = |range| Row::count(std::iter::once(range), 1);
+    vec![one(0..1), Row::count([0..1, 2..3], 1), one(1..4), one(0..4)]
 }
 
 /// Four counting queries with guesses in quarters, some above and some below.
