@@ -4,7 +4,7 @@ use std::fmt;
 
 use reticent_mechanisms::source::SourceError;
 
-use crate::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
+use crate::studies::{adult_binned, adult_roc, pums_linear, pums_residuals, sparse_vector};
 
 /// How long a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,11 @@ pub const STUDIES: &[Study] = &[
         name: "studies/pums-residuals",
         about: "similarity of private and true residual plots of the PUMS model",
         run: pums_residuals::run,
+    },
+    Study {
+        name: "sparse-vector",
+        about: "reconstruction of four histograms through threshold testing without a cut-off (thesis Tables 3.1-3.3)",
+        run: sparse_vector::run,
     },
 ];
 

@@ -285,10 +285,7 @@ fn hits(
         .sum()
 }
 
-fn statistical(
-    mechanism: &dyn Auditable,
-    settings: &Settings,
-) -> Result<Statistical, AuditError> {
+fn statistical(mechanism: &dyn Auditable, settings: &Settings) -> Result<Statistical, AuditError> {
     let claim = mechanism.claim();
     let effort = settings.effort.unwrap_or_else(|| mechanism.effort());
     let pairs = mechanism.pairs();
@@ -308,7 +305,7 @@ fn statistical(
         many => {
             let mut best = (f64::NEG_INFINITY, many[0]);
             for pair in many {
-                let found = learn(*pair, PILOT, (effort.training / 4).max(500))?;
+                let found = learn(*pair, PILOT, (effort.training / 4).max(200))?;
                 if found.estimate > best.0 {
                     best = (found.estimate, *pair);
                 }
@@ -345,7 +342,13 @@ fn statistical(
     let (mut done, mut counts) = (0, [0_u64; 2]);
     for chunks in plan {
         for (count, table) in counts.iter_mut().zip([more, less]) {
-            *count += hits(mechanism, table, settings.seed, done..chunks, &learned.event)?;
+            *count += hits(
+                mechanism,
+                table,
+                settings.seed,
+                done..chunks,
+                &learned.event,
+            )?;
         }
         done = chunks;
         let [a, b] = counts.map(|hits| Hits {
@@ -353,8 +356,8 @@ fn statistical(
             runs: done * CHUNK,
         });
         let epsilon = epsilon_at_least(a, b, claim.delta, share);
-        let delta = lower_limit(a, share / 2.0)
-            - libm::exp(claim.epsilon) * upper_limit(b, share / 2.0);
+        let delta =
+            lower_limit(a, share / 2.0) - libm::exp(claim.epsilon) * upper_limit(b, share / 2.0);
         let look = Look {
             runs: a.runs,
             more: a.hits,

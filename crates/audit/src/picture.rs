@@ -238,7 +238,10 @@ impl Chart {
             let mark = if class.contains("blue") || class.contains("red") {
                 format!(r#"<path class="{class}" d="M{at} 38h18"/>"#)
             } else {
-                format!(r#"<circle class="{class}" cx="{:.1}" cy="38" r="5"/>"#, at + 9.0)
+                format!(
+                    r#"<circle class="{class}" cx="{:.1}" cy="38" r="5"/>"#,
+                    at + 9.0
+                )
             };
             let _ = write!(
                 out,

@@ -6,6 +6,7 @@ pub mod adult_roc;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;
+pub mod sparse_vector;
 
 use serde_json::Value;
 

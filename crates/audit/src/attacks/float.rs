@@ -17,7 +17,10 @@ pub enum Verdict {
 
 /// Which of two values can have produced an output.
 pub fn verdict(seen: f64, first: f64, second: f64, scale: f64) -> Verdict {
-    match (reachable(seen, first, scale), reachable(seen, second, scale)) {
+    match (
+        reachable(seen, first, scale),
+        reachable(seen, second, scale),
+    ) {
         (true, false) => Verdict::First,
         (false, true) => Verdict::Second,
         _ => Verdict::Open,

@@ -55,8 +55,7 @@ pub fn closed_form(threshold: &Rational, query: &Rational, t: u32) -> Leak {
         (1.0 + libm::exp(-a)) * 0.5 * a * power(front) / (b * alpha) * hypergeometric(t, alpha, c)
     };
     let first = outside(0.5, 0.5 * once) + middle(threshold, query, t);
-    let second =
-        outside(0.5 * once, 0.5) + 0.5 * -libm::expm1(-a) * power(0.25 * once);
+    let second = outside(0.5 * once, 0.5) + 0.5 * -libm::expm1(-a) * power(0.25 * once);
     Leak::new(first, second)
 }
 
@@ -204,8 +203,7 @@ fn legendre() -> [(f64, f64); 4] {
     const N: u32 = 8;
     std::array::from_fn(|i| {
         #[allow(clippy::cast_precision_loss, reason = "i < 4")]
-        let mut x =
-            libm::cos(std::f64::consts::PI * (i as f64 + 0.75) / (f64::from(N) + 0.5));
+        let mut x = libm::cos(std::f64::consts::PI * (i as f64 + 0.75) / (f64::from(N) + 0.5));
         let mut slope = 1.0;
         for _ in 0..50 {
             let (mut p, mut before) = (1.0, 0.0);
@@ -241,12 +239,9 @@ mod tests {
     fn fixed_point_exponentials() {
         for (n, d) in [(1_i64, 3_u64), (-7, 2), (20, 1), (0, 1)] {
             let x = RBig::from_parts(IBig::from(n), dashu::integer::UBig::from(d));
-            let got = RBig::from_parts(
-                exp_minus(&x),
-                dashu::integer::UBig::from(1u8) << BITS,
-            )
-            .to_f64()
-            .value();
+            let got = RBig::from_parts(exp_minus(&x), dashu::integer::UBig::from(1u8) << BITS)
+                .to_f64()
+                .value();
             let want = libm::exp(-x.to_f64().value());
             assert!((got / want - 1.0).abs() < 1e-15, "{got} {want}");
         }

@@ -25,13 +25,10 @@ pub fn load(adult: &str, file: &str, n: usize) -> Result<Vec<Person>, AuditError
         .take(n)
         .map(|row| {
             let number = |i: usize| {
-                row[i]
-                    .trim()
-                    .parse()
-                    .map_err(|_| AuditError::Input {
-                        file: file.to_owned(),
-                        cause: format!("{:?} in column {} is not a whole number", row[i], names[i]),
-                    })
+                row[i].trim().parse().map_err(|_| AuditError::Input {
+                    file: file.to_owned(),
+                    cause: format!("{:?} in column {} is not a whole number", row[i], names[i]),
+                })
             };
             Ok(Person {
                 age: number(0)?,

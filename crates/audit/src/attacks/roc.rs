@@ -139,7 +139,9 @@ pub fn infer(known: &[Scored], published: &Curve) -> Vec<Hypothesis> {
 fn same(steps: impl Iterator<Item = (u32, u32)> + Clone, published: &Curve) -> bool {
     let curve = curve_of(steps);
     curve.0.len() == published.0.len()
-        && curve.0.iter().zip(&published.0).all(|(a, b)| {
-            a.0.to_bits() == b.0.to_bits() && a.1.to_bits() == b.1.to_bits()
-        })
+        && curve
+            .0
+            .iter()
+            .zip(&published.0)
+            .all(|(a, b)| a.0.to_bits() == b.0.to_bits() && a.1.to_bits() == b.1.to_bits())
 }

@@ -79,10 +79,7 @@ pub fn gptt(epsilon: &Rational, copies: u32) -> Shown {
         }
         chart.note(class, name);
     }
-    chart.line(
-        "blue dash",
-        [(0.0, claimed), (f64::from(copies), claimed)],
-    );
+    chart.line("blue dash", [(0.0, claimed), (f64::from(copies), claimed)]);
     chart.note("blue dash", "claimed");
     let value = json!({
         "attack": "gptt",
@@ -126,7 +123,7 @@ pub fn reconstruction(
          cells reconstructed exactly {} of {} ({:.1} %)\n\
          of those with 0 to 5        {:.1} %\n\
          cells with 1 or 2 people    {alone_found} of {alone} exact\n\n\
-         A cell with one person in it is that person. None of this may be possible at a small epsilon.\n",
+         A cell with one person in it is that person. At a small epsilon none of this should be possible.\n",
         counts.len(),
         counts.iter().sum::<i64>(),
         found.queries,
@@ -228,9 +225,9 @@ pub fn roc(people: &[Person], trials: usize) -> Shown {
         .position(|r| r.positive && (0.3..0.6).contains(&r.score))
         .unwrap_or(0);
     let found = roc::infer(&without(shown), &published);
-    let (low, high) = found
-        .iter()
-        .fold((1.0_f64, 0.0_f64), |(l, h), x| (l.min(x.low), h.max(x.high)));
+    let (low, high) = found.iter().fold((1.0_f64, 0.0_f64), |(l, h), x| {
+        (l.min(x.low), h.max(x.high))
+    });
     let truth = records.get(shown);
     let text = format!(
         "An exact ROC curve of {} records. The adversary knows all of them but one.\n\n\
@@ -317,8 +314,7 @@ pub fn residual_plot(people: &[Person], trials: usize) -> Shown {
             .collect();
         let left = residuals::left_over(&plot, &known);
         if let [point] = left.as_slice() {
-            outcomes +=
-                usize::from((point.outcome() - f64::from(person.hours)).abs() < 1e-9);
+            outcomes += usize::from((point.outcome() - f64::from(person.hours)).abs() < 1e-9);
             let who = residuals::candidates(point.predicted, grid(), |(age, education)| {
                 Person::expected_hours(age, education)
             });
@@ -366,11 +362,15 @@ pub fn residual_plot(people: &[Person], trials: usize) -> Shown {
     if let Some((p, point)) = target {
         let at = (point.predicted, point.residual);
         chart.dot("rf", at, 6.0);
+        let right = point.predicted > 0.5 * (x.0 + x.1);
         chart.label(
             at,
-            (10.0, -8.0),
-            "start",
-            &format!("age {}, education {}, {} hours", p.age, p.education, p.hours),
+            (if right { -9.0 } else { 9.0 }, 22.0),
+            if right { "end" } else { "start" },
+            &format!(
+                "age {}, education {}, {} hours",
+                p.age, p.education, p.hours
+            ),
         );
     }
     let value = json!({
@@ -413,7 +413,11 @@ pub fn float_bits(first: f64, second: f64, scale: f64, outputs: u32, seed: u64) 
     let around = first.max(second) + 2.0 * scale;
     let mut chart = Chart::new(
         "Which doubles can come out: neighbouring numbers, two values",
-        Axis::linear(0.0, 40.0, "the doubles just above value + 2b, one after the other"),
+        Axis::linear(
+            0.0,
+            40.0,
+            "the doubles just above value + 2b, one after the other",
+        ),
         Axis::linear(0.0, 3.0, ""),
     )
     .sized(220.0, 90.0);

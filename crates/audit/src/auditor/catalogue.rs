@@ -17,7 +17,10 @@ enum Way {
     /// By enumeration of its runs, this much left out per draw.
     Enumerated(f64),
     /// By a formula.
-    Formula(Box<dyn Fn() -> Result<f64, NoiseError> + Send + Sync>, &'static str),
+    Formula(
+        Box<dyn Fn() -> Result<f64, NoiseError> + Send + Sync>,
+        &'static str,
+    ),
 }
 
 /// A mechanism of [`crate::broken`] with its claim and tables.
@@ -172,17 +175,22 @@ const HALVES: [&str; 2] = [
 /// The sparse vector family.
 fn sparse_vectors() -> Vec<Broken> {
     let uncut = |name, about, split: Split, t: u32| {
-        Broken::new(name, about, "no cut-off: the loss grows with the number of queries", 1.0)
-            .tables(&HALVES)
-            .runs(move |table, noise| {
-                let scores = two_halves(table, t as usize);
-                let answers = broken::uncut_testing(&scores, 0, &one(), split, noise)?;
-                Ok(yes_by_half(&answers, t as usize))
-            })
-            .formula("closed form, 2 x 10 queries", move || {
-                let (threshold, query) = split.shares(&one());
-                Ok(gptt::closed_form(&threshold, &query, t).loss)
-            })
+        Broken::new(
+            name,
+            about,
+            "no cut-off: the loss grows with the number of queries",
+            1.0,
+        )
+        .tables(&HALVES)
+        .runs(move |table, noise| {
+            let scores = two_halves(table, t as usize);
+            let answers = broken::uncut_testing(&scores, 0, &one(), split, noise)?;
+            Ok(yes_by_half(&answers, t as usize))
+        })
+        .formula("closed form, 2 x 10 queries", move || {
+            let (threshold, query) = split.shares(&one());
+            Ok(gptt::closed_form(&threshold, &query, t).loss)
+        })
     };
     vec![
         uncut(
@@ -267,15 +275,7 @@ fn sparse_vectors() -> Vec<Broken> {
 
 /// Histograms, partitions, hierarchies, clusters.
 fn histograms() -> Vec<Broken> {
-    let printed_scales = Stage::with_longest(
-        &[1, 2, 3],
-        3,
-        3,
-        4,
-        &ratio(1, 4),
-        &ratio(1, 2),
-        true,
-    );
+    let printed_scales = Stage::with_longest(&[1, 2, 3], 3, 3, 4, &ratio(1, 4), &ratio(1, 2), true);
     let half_scales = Stage {
         scales: vec![Some(ratio(1, 2)), Some(one())],
         ..Stage::new(&[1, 2], 1, 1, &one(), &ratio(1, 2), false)
@@ -322,13 +322,13 @@ fn histograms() -> Vec<Broken> {
             "both the winner's and its rivals' costs move: the scale needs both",
             1.0,
         )
-        .tables(&["cells 0, 0, 2", "cells 0, 1, 2"])
+        .tables(&["cells 0, 1, 4", "cells 0, 0, 4"])
         .runs(move |table, noise| {
-            let cells = [0, i128::from(table == 1), 2];
-            Ok(vec![bit(half_scales.all_single(&cells, noise)?)])
+            let cells = [0, i128::from(table == 0), 4];
+            Ok(vec![f64::from(half_scales.of_three(&cells, noise)?)])
         })
-        .enumerated(1e-13)
-        .effort(100_000, 1_000_000),
+        .enumerated(1e-11)
+        .effort(50_000, 500_000),
         Broken::new(
             "dawa-clamped-costs",
             "DAWA stage 1 at the scale of the proof, negative noisy deviations raised to 0, 8 cells",
@@ -458,22 +458,38 @@ fn models_and_sums() -> Vec<Broken> {
             labels[7] = table == 0;
             Ok(vec![models::single_class_branch(&labels, noise)])
         })
+        .formula("one table draws no noise", || {
+            let twice = |last: bool| {
+                let mut labels = [true; 20];
+                labels[7] = last;
+                [1, 2].map(|seed| {
+                    models::single_class_branch(&labels, &mut reticent_noise::Seeded::new(seed))
+                })
+            };
+            let (bare, noisy) = (twice(true), twice(false));
+            let same = |x: [f64; 2]| x[0].to_bits() == x[1].to_bits();
+            Ok(if same(bare) && !same(noisy) {
+                f64::INFINITY
+            } else {
+                0.0
+            })
+        })
         .effort(500, 20_000),
         Broken::new(
             "float-laplace",
-            "textbook Laplace noise in double precision, values 0.50 and 0.51, scale 0.01",
+            "textbook Laplace noise in double precision, counts 0 and 1, scale 1",
             "the set of doubles that can come out depends on the value",
             1.0,
         )
-        .tables(&["value 0.50", "value 0.51"])
+        .tables(&["count 0", "count 1"])
         .runs(|table, noise| {
-            let (value, scale) = (if table == 0 { 0.5 } else { 0.51 }, 0.01);
+            let (value, scale) = (if table == 0 { 0.0 } else { 1.0 }, 1.0);
             let seen = floats::naive_laplace(value, scale, noise);
             // what an adversary computes from the output
             Ok(vec![
                 seen,
-                bit(floats::reachable(seen, 0.5, scale)),
-                bit(floats::reachable(seen, 0.51, scale)),
+                bit(floats::reachable(seen, 0.0, scale)),
+                bit(floats::reachable(seen, 1.0, scale)),
             ])
         })
         .effort(2_000, 20_000),

@@ -162,11 +162,7 @@ impl Classifier {
         for i in 0..self.width {
             let v = output.get(i).copied().unwrap_or(0.0);
             let z = (v - self.centre[i]) / self.spread[i];
-            out.push(if z.is_nan() {
-                -FAR
-            } else {
-                z.clamp(-FAR, FAR)
-            });
+            out.push(if z.is_nan() { -FAR } else { z.clamp(-FAR, FAR) });
         }
         for (i, atom) in self.atoms.iter().enumerate() {
             let z = out[2 + i];
@@ -330,12 +326,7 @@ fn scores(train: Sides<'_>, valid: Sides<'_>, runs: u64, delta: f64) -> Learned 
 }
 
 /// Sets of outputs by frequency ratio; `None` where most outputs are seen once.
-fn frequencies(
-    train: Sides<'_>,
-    valid: Sides<'_>,
-    runs: u64,
-    delta: f64,
-) -> Option<Learned> {
+fn frequencies(train: Sides<'_>, valid: Sides<'_>, runs: u64, delta: f64) -> Option<Learned> {
     let tally = |sides: Sides<'_>| {
         let mut counts: BTreeMap<Vec<u64>, [u64; 2]> = BTreeMap::new();
         for (side, outputs) in [sides.0, sides.1].into_iter().enumerate() {

@@ -77,8 +77,8 @@ pub fn replay(mechanism: &dyn Auditable, seed: u64) -> Result<Replay, AuditError
                 draws: Vec::new(),
             };
             let b = mechanism.run(j, &mut second)?;
-            let same = a.len() == b.len()
-                && a.iter().zip(&b).all(|(a, b)| a.to_bits() == b.to_bits());
+            let same =
+                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.to_bits() == b.to_bits());
             found.same_output += u64::from(same);
             if first.draws != second.draws {
                 found.different_draws += 1;

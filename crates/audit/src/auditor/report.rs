@@ -204,7 +204,11 @@ pub fn overview(reports: &[Report]) -> String {
     let most = 100.0;
     let mut chart = Chart::new(
         "Privacy loss in units of the claimed ε",
-        Axis::log(0.05, most, "loss / claimed ε (100: that or more, or infinite)"),
+        Axis::log(
+            0.05,
+            most,
+            "loss / claimed ε (100: that or more, or infinite)",
+        ),
         Axis::linear(0.0, rows, ""),
     )
     .sized(110.0 + 22.0 * rows, 190.0);

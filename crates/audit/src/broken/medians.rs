@@ -43,9 +43,7 @@ pub fn smooth_median(sorted: &[f64], beta: f64, padded: bool) -> (f64, f64) {
 /// κ(ε, β) of the corrected mechanism (`privacy.md` §5.1).
 pub fn kappa(epsilon: f64, beta: f64) -> f64 {
     let sliding = 0.5 / libm::sinh(0.5 * epsilon);
-    let both = libm::sqrt(
-        libm::exp(-beta) / (2.0 * (libm::cosh(epsilon) - libm::cosh(beta))),
-    );
+    let both = libm::sqrt(libm::exp(-beta) / (2.0 * (libm::cosh(epsilon) - libm::cosh(beta))));
     sliding.max(both)
 }
 

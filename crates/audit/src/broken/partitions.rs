@@ -154,6 +154,37 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// Which partition of three cells into buckets of one or two wins: 0 all single, 1 the first two together, 2 the
+    /// last two. As [`Stage::partition`], with a comparison as the last draw, so that it can be enumerated.
+    pub fn of_three(&self, cells: &[i128; 3], noise: &mut dyn Noise) -> Result<u8, NoiseError> {
+        let law = |i: usize| match self.scales.get(i) {
+            Some(Some(s)) => laplace(s),
+            _ => laplace(&Rational::ZERO),
+        };
+        let (alone, pair) = (law(0)?, law(1)?);
+        let mut single = [0; 3];
+        for s in &mut single {
+            *s = self.noised(0, noise.lattice(&alone)) + self.penalty;
+        }
+        let first = self.noised(self.deviation(&cells[..2]), noise.lattice(&pair)) + self.penalty;
+        let (all, early) = (single[0] + single[1] + single[2], first + single[2]);
+        let (best, winner) = if all <= early { (all, 0) } else { (early, 1) };
+        // the last two together win if dev + noise + penalty + the first cell is less than that
+        let rival = best - single[0] - self.penalty;
+        let bound = if self.clamped && rival <= 0 {
+            i128::MIN / 4
+        } else {
+            rival - self.deviation(&cells[1..])
+        };
+        Ok(if noise.exceeds(&pair, bound) {
+            winner
+        } else {
+            2
+        })
+    }
+}
+
 /// Exact loss of "all single cells" in units of ε₁ when noisy deviations are raised to 0: all cells 2 and penalty 1, then cell
 /// N/2 raised by one; lengths 2ᵏ up to N, scale 4/ε₁ on all. Every longer candidate over that cell sits in the tail of
 /// its noise, so that the loss is Σ 2(1 − 1/|b|)/(4/ε₁) over the candidates that cover it.
