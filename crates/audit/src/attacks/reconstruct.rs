@@ -154,8 +154,11 @@ pub fn success(counts: &[i64], estimates: &[i64], which: impl Fn(i64) -> bool) -
 
 /// The largest k such that every count 0..=k occurs; `None` without an empty cell.
 pub fn unbroken(counts: &[i64]) -> Option<i64> {
-    let seen: std::collections::BTreeSet<i64> = counts.iter().copied().collect();
-    (0..).take_while(|k| seen.contains(k)).last()
+    let seen: std::collections::BTreeSet<i64> =
+        counts.iter().copied().filter(|x| *x >= 0).collect();
+    let gap = seen.iter().zip(0..).find(|(value, k)| *value != k);
+    let next = gap.map_or(i64::try_from(seen.len()).unwrap_or(i64::MAX), |(_, k)| k);
+    next.checked_sub(1).filter(|k| *k >= 0)
 }
 
 /// Whether the first groups are exactly the cells with count 0, 1, …, m (Theorem 6 promises it with probability 1 − δ for

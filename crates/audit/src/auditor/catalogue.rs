@@ -368,6 +368,7 @@ fn histograms() -> Vec<Broken> {
 }
 
 /// Sums, medians, models, floating point.
+#[allow(clippy::too_many_lines, reason = "a list")]
 fn models_and_sums() -> Vec<Broken> {
     let delta = 1.0 / 65536.0;
     let mut moments = Broken::new(

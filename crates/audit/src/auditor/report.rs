@@ -8,6 +8,7 @@ use super::{Auditable, Report};
 use crate::picture::{Axis, Chart, short};
 
 /// A number, or "infinite": JSON has no infinity.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 pub(super) fn number<S: Serializer>(x: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if x.is_finite() {
         serializer.serialize_f64(*x)

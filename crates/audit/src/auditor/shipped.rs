@@ -184,6 +184,7 @@ fn step(
 }
 
 /// Paid steps, each on tables that include (nearly) its worst pair.
+#[allow(clippy::too_many_lines, reason = "a list")]
 fn steps() -> Vec<World> {
     let e = Rational::from(1u8);
     let name = |s: &str| s.to_owned();

