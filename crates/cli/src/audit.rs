@@ -157,7 +157,7 @@ pub(crate) fn audits(of: &Audit, json: bool) -> Result<(String, ExitCode), Failu
     }
     if let (Some(first), Some(second)) = (&of.first, &of.second) {
         let program = external(of, first, second)?;
-        return finish(of, vec![run(of, &program)?], json);
+        return finish(of, &[run(of, &program)?], json);
     }
     if !of.command.is_empty() {
         return Err(refused(
@@ -194,7 +194,7 @@ pub(crate) fn audits(of: &Audit, json: bool) -> Result<(String, ExitCode), Failu
         .into_iter()
         .map(|m| run(of, m))
         .collect::<Result<Vec<_>, _>>()?;
-    finish(of, reports, json)
+    finish(of, &reports, json)
 }
 
 fn external(of: &Audit, first: &Path, second: &Path) -> Result<Program, Failure> {
@@ -261,24 +261,20 @@ fn list(ours: &[&dyn Auditable], theirs: &[&dyn Auditable]) -> String {
     out
 }
 
-fn finish(of: &Audit, reports: Vec<Report>, json: bool) -> Result<(String, ExitCode), Failure> {
-    let one = if let [one] = reports.as_slice() {
-        Some(one)
-    } else {
-        None
-    };
+fn finish(of: &Audit, reports: &[Report], json: bool) -> Result<(String, ExitCode), Failure> {
+    let one = if let [one] = reports { Some(one) } else { None };
     if let Some(path) = &of.out {
-        let picture = one.map_or_else(|| report::overview(&reports), report::picture);
+        let picture = one.map_or_else(|| report::overview(reports), report::picture);
         write(path, &picture)?;
     }
     let text = if json {
         let value = one.map_or_else(
-            || serde_json::to_string_pretty(&reports),
+            || serde_json::to_string_pretty(reports),
             serde_json::to_string_pretty,
         );
         value.unwrap_or_default() + "\n"
     } else {
-        one.map_or_else(|| report::summary(&reports), report::text)
+        one.map_or_else(|| report::summary(reports), report::text)
     };
     let flagged = reports.iter().any(Report::flagged);
     Ok((
@@ -308,19 +304,16 @@ pub(crate) fn attack(which: &Attack, json: bool) -> Result<String, Failure> {
             out,
         } => {
             let epsilon = positive(epsilon)?;
-            let (name, counts) = match histogram {
-                Some(path) => {
-                    let name = path.display().to_string();
-                    let text = histogram::text(path).map_err(failed)?;
-                    let counts = histogram::counts(&text, &name).map_err(failed)?;
-                    (name, counts)
-                }
-                None => {
-                    let text = histogram::text(adult).map_err(failed)?;
-                    let name = adult.display().to_string();
-                    let counts = histogram::capital_loss(&text, &name).map_err(failed)?;
-                    ("Adult, capital loss".to_owned(), counts)
-                }
+            let (name, counts) = if let Some(path) = histogram {
+                let name = path.display().to_string();
+                let text = histogram::text(path).map_err(failed)?;
+                let counts = histogram::counts(&text, &name).map_err(failed)?;
+                (name, counts)
+            } else {
+                let text = histogram::text(adult).map_err(failed)?;
+                let name = adult.display().to_string();
+                let counts = histogram::capital_loss(&text, &name).map_err(failed)?;
+                ("Adult, capital loss".to_owned(), counts)
             };
             let config = if *halves {
                 Config::stated(&epsilon)

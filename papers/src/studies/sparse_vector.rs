@@ -178,6 +178,7 @@ pub fn promised(k: usize, c: u32, epsilon: f64, beta: f64) -> i128 {
 }
 
 /// Runs the study.
+#[allow(clippy::too_many_lines, reason = "one table and its requirements")]
 pub fn run(form: Form) -> Result<Findings, StudyError> {
     let runs = u64::from(form.pick(10, 100));
     let data = histograms()?;

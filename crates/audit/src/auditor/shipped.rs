@@ -73,8 +73,8 @@ impl World {
             claim: Claim::pure(claim),
             finite: false,
             effort: Effort {
-                training: 4_000,
-                most: 16_384,
+                training: 2_000,
+                most: 8_192,
             },
         }
     }
@@ -223,7 +223,7 @@ fn steps() -> Vec<World> {
         &[vec![0, 0], vec![1, 0]],
     )
     // its scale is found anew for every run
-    .effort(600, 1_024);
+    .effort(300, 1_024);
     // (ε, δ) is paid outside the pure currency
     second_moments.context.currency = Currency::Approximate;
     second_moments.claim = Claim {
@@ -447,7 +447,7 @@ fn composite(name: &'static str) -> Option<Result<World, StatisticsError>> {
         Relation::AddRemove,
         &tables,
     )
-    .effort(800, 2_048)))
+    .effort(500, 1_024)))
 }
 
 /// Everything of the registry that can be run here.
