@@ -65,7 +65,7 @@ fn every_broken_mechanism_is_flagged() {
     assert!(report::overview(&reports).ends_with("</svg>\n"));
 }
 
-/// With 8,192 runs (composites 1,024) a loss above about 1.4 (3) times the claim would be noticed where the event is
+/// With 8,192 runs (composites, second moments: 512) a loss above about 1.4 (3) times the claim would be noticed where the event is
 /// likely; the exact tests of this crate go further.
 #[test]
 fn no_shipped_mechanism_is_flagged() {
