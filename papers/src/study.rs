@@ -4,7 +4,9 @@ use std::fmt;
 
 use reticent_mechanisms::source::SourceError;
 
-use crate::studies::{adult_binned, adult_roc, dpbench, pums_linear, pums_residuals};
+use crate::studies::{
+    adult_binned, adult_roc, dpbench, pums_linear, pums_residuals, sparse_vector,
+};
 
 /// How long a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,11 @@ pub const STUDIES: &[Study] = &[
         name: "dpbench",
         about: "errors of the ten histogram algorithms on the DPBench data sets, and closed forms",
         run: dpbench::run,
+    },
+    Study {
+        name: "sparse-vector",
+        about: "reconstruction of four histograms through threshold testing without a cut-off (thesis Tables 3.1-3.3)",
+        run: sparse_vector::run,
     },
 ];
 

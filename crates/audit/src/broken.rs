@@ -1,12 +1,84 @@
 //! Published mechanisms that are not private, for teaching, attacks and as negative controls: a neighbour test that
 //! does not flag them is worth nothing. Never behind a plan; they see exact counts of invented tables only.
 //!
-//! Sources: `privacy.md` of the design documents, §3, §4, §8, §14, §17.
+//! Here: the sparse vector family, the range finder with open constants, the sums of the binned residual plot and
+//! the second moments. In modules: [`clusters`], [`floats`], [`medians`], [`models`], [`partitions`], [`pruning`].
+//! [`crate::auditor::catalogue`] lists them all with their claims.
+
+pub mod clusters;
+pub mod floats;
+pub mod medians;
+pub mod models;
+pub mod partitions;
+pub mod pruning;
 
 use reticent_noise::{Lattice, Noise, NoiseError, Rational, Scale};
 
-fn laplace(scale: &Rational) -> Result<Lattice, NoiseError> {
+pub(crate) fn laplace(scale: &Rational) -> Result<Lattice, NoiseError> {
     Ok(Lattice::Laplace(Scale::at_least(scale)?))
+}
+
+/// How a variant of generalised testing splits its budget: the shares of the threshold and of every query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// Lee and Clifton 2014, NoisyCut (thesis Algorithm 2): ¼ and ¾.
+    NoisyCut,
+    /// Chen, Xiao, Zhang, Xu 2015 (thesis Algorithm 4): ½ and ½.
+    Halves,
+}
+
+impl Split {
+    /// (ε₁, ε₂) for a total ε.
+    pub fn shares(self, epsilon: &Rational) -> (Rational, Rational) {
+        let quarter = epsilon / Rational::from(4u8);
+        match self {
+            Self::NoisyCut => (quarter.clone(), quarter * Rational::from(3u8)),
+            Self::Halves => {
+                let half = quarter * Rational::from(2u8);
+                (half.clone(), half)
+            }
+        }
+    }
+}
+
+/// Thesis Algorithms 2 and 4 with all answers kept: [`generalised_testing`] at the scales of a [`Split`].
+pub fn uncut_testing(
+    scores: &[i128],
+    threshold: i128,
+    epsilon: &Rational,
+    split: Split,
+    noise: &mut dyn Noise,
+) -> Result<Vec<bool>, NoiseError> {
+    let one = Rational::from(1u8);
+    let (threshold_share, query_share) = split.shares(epsilon);
+    generalised_testing(
+        scores,
+        threshold,
+        &(&one / threshold_share),
+        &(&one / query_share),
+        |_| true,
+        noise,
+    )
+}
+
+/// Binned residual plot as printed (Chen thesis 2018, Algorithm 13), one bin [l, r) with records (p, y), p in multiples
+/// of 1/128, ε = 1: noisy count, Σp and Σ(y − p), both sums in units of 1/128. The loss of one record is
+/// [`printed_bin_sums`].
+pub fn printed_bin_release(
+    (l, r): (i64, i64),
+    records: &[(i64, i64)],
+    noise: &mut dyn Noise,
+) -> Result<[i128; 3], NoiseError> {
+    let unit = 128;
+    let scale = |width: i64| laplace(&Rational::from(4 * width));
+    let predicted: i64 = records.iter().map(|(p, _)| p).sum();
+    let residual: i64 = records.iter().map(|(p, y)| y * unit - p).sum();
+    let count = i128::try_from(records.len()).unwrap_or(i128::MAX);
+    Ok([
+        count + noise.lattice(&scale(1)?),
+        i128::from(predicted) + noise.lattice(&scale(r - l)?),
+        i128::from(residual) + noise.lattice(&scale(unit + r - l)?),
+    ])
 }
 
 /// Private threshold testing (Stoddard, Chen, Machanavajjhala 2014, Algorithm 2): noise on the threshold only, exact

@@ -8,17 +8,22 @@
 //! - [`canary`]: noise that is too small by a stated factor, which every test above must notice;
 //! - [`broken`]: published mechanisms that are not private, which every test above must flag;
 //! - [`alarms`]: the arithmetic of statistical audits with a stated probability of false alarm;
+//! - [`auditor`]: audits of any mechanism, ours, a broken one, or another program; its list of all we know;
+//! - [`attacks`]: what an adversary gets from broken mechanisms and exact plots; [`picture`] draws it;
 //! - [`registry`]: which test vouches for which mechanism.
 //!
 //! Nothing here is used by a release.
 
 pub mod alarms;
+pub mod attacks;
+pub mod auditor;
 pub mod broken;
 pub mod broken_partition;
 pub mod canary;
 pub mod density;
 pub mod heavy;
 pub mod neighbours;
+pub mod picture;
 pub mod purchases;
 pub mod registry;
 pub mod tables;
@@ -37,6 +42,22 @@ pub enum AuditError {
     /// The mechanism drew something the method cannot follow.
     #[error("this method cannot follow the mechanism: {0}; use another method")]
     Method(String),
+    /// A file or an argument cannot be used.
+    #[error("{file}: {cause}")]
+    Input {
+        /// The file or argument.
+        file: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// An audited program did not behave as the protocol asks.
+    #[error("the program {program}: {cause}")]
+    Program {
+        /// The command.
+        program: String,
+        /// What is wrong.
+        cause: String,
+    },
     /// A mechanism broke the contract of all mechanisms.
     #[error("contract broken: {0}")]
     Contract(String),

@@ -24,7 +24,17 @@ Examples:
   reticent run examples/adult/plan.toml        make release.json and report.html
   reticent ledger show examples/adult/dataset.toml
 
-Exit codes: 0 done, 1 the machine failed, 2 the request as written is refused, 3 a valid request is refused.";
+Exit codes: 0 done, 1 the machine failed, 2 the request as written is refused, 3 a valid request is refused,
+4 an audit refuted the claim.";
+
+const AUDITS: &str = "\
+Examples:
+  reticent audit                               what can be audited
+  reticent audit noisy-cut --out noisy-cut.svg
+  reticent audit --first a.csv --second b.csv --epsilon 1 -- python3 examples/audit/laplace.py
+
+A program reads a table on standard input and prints its output, numbers, on one line; up to RETICENT_RUNS lines from
+as many independent runs are welcome. Exit codes: 0 not flagged, 4 flagged.";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -103,6 +113,15 @@ pub(crate) enum Command {
         /// Output file; standard output by default.
         #[arg(long)]
         out: Option<PathBuf>,
+    },
+    /// Test a mechanism's privacy claim: exact loss where there is one, a statistical lower bound.
+    #[command(after_help = AUDITS)]
+    Audit(crate::audit::Audit),
+    /// See what mechanisms that are not private, and exact plots, give away.
+    #[command(after_help = "Example: reticent attack reconstruct --out reconstructed.svg")]
+    Attack {
+        #[command(subcommand)]
+        which: crate::audit::Attack,
     },
     /// Look at a ledger, check it, or raise its cap.
     Ledger {

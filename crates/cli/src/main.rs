@@ -1,6 +1,7 @@
 //! The `reticent` command: private models and diagnostics from confidential tables.
 
 mod arguments;
+mod audit;
 mod ledger;
 mod show;
 
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     };
     let json = arguments.json;
     match carry_out(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             report(&failure, json);
             ExitCode::from(failure.exit_code())
@@ -44,9 +45,20 @@ fn misused(usage: &clap::Error) -> ExitCode {
     ExitCode::from(failure.exit_code())
 }
 
-fn carry_out(arguments: Arguments) -> Result<(), Failure> {
+fn carry_out(arguments: Arguments) -> Result<ExitCode, Failure> {
     let json = arguments.json;
-    match arguments.command {
+    if let Command::Audit(of) = &arguments.command {
+        let (text, code) = audit::audits(of, json)?;
+        print(&text)?;
+        return Ok(code);
+    }
+    command(arguments.command, json).map(|()| ExitCode::SUCCESS)
+}
+
+fn command(command: Command, json: bool) -> Result<(), Failure> {
+    match command {
+        Command::Audit(_) => Ok(()), // above: the only one that ends with a code of its own
+        Command::Attack { which } => print(&audit::attack(&which, json)?),
         Command::Init { data, table } => {
             if !data.extension().is_some_and(|e| e == "yaml" || e == "yml") {
                 return print(&init::skeleton(&data)?);

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
-    Binning, Clip, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod, QuantilesSpec,
-    Scaling,
+    Binning, Clip, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod,
+    QuantilesSpec, Scaling,
 };
 use crate::model::Model;
 use crate::outcome::Refusal;

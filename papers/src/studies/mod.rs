@@ -7,6 +7,7 @@ pub mod dpbench;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;
+pub mod sparse_vector;
 
 use serde_json::Value;
 

@@ -1,8 +1,11 @@
 //! Audits of the shipped mechanisms: neighbour tests, golden instances, canaries, negative controls.
 
+mod attacks;
+mod auditor;
 mod broken;
 mod canaries;
 mod composites;
+mod flags;
 mod golden;
 mod lessons;
 mod linear;

@@ -1,6 +1,7 @@
 //! End to end, through the binary, and the rules of the house.
 
 mod architecture;
+mod audit;
 mod bad_input;
 mod examples;
 mod lessons;
