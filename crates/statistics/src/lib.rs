@@ -6,13 +6,16 @@
 //! useless answer, not an unpaid one.
 //!
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
+//! * [`covariance`]: second moments, and any regression from them at no cost; [`threshold`]: classes from a released ROC.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
 pub mod binned;
 mod common;
+pub mod covariance;
 mod curve;
+mod derived;
 mod design;
 mod ends;
 pub mod linear;
@@ -24,6 +27,7 @@ pub mod roc;
 mod scale;
 pub mod simple;
 mod student;
+pub mod threshold;
 
 pub use common::{Facts, Prepared, StatisticsError};
 pub use design::DesignSpec;

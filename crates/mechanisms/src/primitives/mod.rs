@@ -2,14 +2,18 @@
 //! [`Desk`](crate::Desk) that charges the event and draws the noise.
 
 mod counts;
+mod norm_moments;
 mod objective;
+mod output;
 mod quantile;
 mod range;
 mod second_moments;
 mod sparse_vector;
 
 pub use counts::{Counts, Sums};
+pub use norm_moments::NormMoments;
 pub use objective::{Calibration, Objective, ObjectiveFit};
+pub use output::OutputPerturbation;
 pub use quantile::{Medians, Quantile};
 pub use range::Range;
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
