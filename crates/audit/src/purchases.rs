@@ -6,7 +6,8 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Counts, Medians, Quantile, Range, SecondMoments, SparseVector, Sums,
+    Counts, Medians, NormMoments, OutputPerturbation, Quantile, Range, SecondMoments, SparseVector,
+    Sums,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -28,6 +29,10 @@ pub enum Purchase {
     SparseVector(Vec<Span<usize>>, Vec<i128>, SparseVector),
     /// Second moments; the answer is the triangle.
     SecondMoments(SecondMoments),
+    /// Second moments by the norm mechanism; the answer is the triangle.
+    NormMoments(NormMoments),
+    /// A logistic fit by output perturbation; its fold is not used.
+    Output(OutputPerturbation),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -55,6 +60,8 @@ impl Mechanism for Purchases {
             Purchase::Range(s) => s.event(context),
             Purchase::SparseVector(_, _, s) => s.event(context),
             Purchase::SecondMoments(s) => s.event(context),
+            Purchase::NormMoments(s) => s.event(context),
+            Purchase::Output(s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -63,6 +70,11 @@ impl Mechanism for Purchases {
 
     fn first_pass(&self) -> Vec<Fold> {
         self.0.iter().map(|(f, _)| f.clone()).collect()
+    }
+
+    fn passes(&self) -> u32 {
+        let held = |p: &&(Fold, Purchase)| matches!(p.1, Purchase::Output(_));
+        u32::try_from(self.0.iter().filter(held).count()).unwrap_or(u32::MAX)
     }
 
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
@@ -79,6 +91,8 @@ impl Mechanism for Purchases {
                 Purchase::Medians(s) => desk.medians(fold, s)?.into(),
                 Purchase::Range(s) => desk.range(fold, s)?.into(),
                 Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
+                Purchase::NormMoments(s) => desk.norm_moments(fold, s)?.entries.into(),
+                Purchase::Output(s) => desk.output_perturbation(s)?.into(),
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()

@@ -156,6 +156,8 @@ pub enum Scaling {
     Bounds,
     /// Not at all; needs `data_norm`.
     None,
+    /// Not at all, but with the default rules for intercept and clip; needs `data_norm`.
+    Norm,
 }
 
 /// Whether long rows are shortened.
@@ -327,6 +329,7 @@ impl KindSpec {
                 let scale = match s.scale {
                     Scaling::Bounds => "bounds",
                     Scaling::None => "none",
+                    Scaling::Norm => "norm",
                 };
                 with(
                     json!({

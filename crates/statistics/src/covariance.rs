@@ -178,8 +178,8 @@ pub fn prepare(
 /// z = f·(g, x): box rows have x in [−½, ½]^d, g = ½ (clipped: √(q/d)); ball rows x = row/(2·radius), ‖x‖ ≤ ½, g = ½, so that
 /// Q = ½. Covariance (M_xx − mmᵀ/n)/(n − 1), n = M₀₀/g², m = M₀ₓ/g.
 /// # Checked by
-/// `golden::covariance_meets_the_reference`, `contract::{covariance_totals, every_kind_answers_on_every_table}`,
-/// `seeded::regressions_from_a_covariance_cover`
+/// `models::{covariance_meets_the_reference, every_subset_is_least_squares, covariance_totals, repairs_and_extremes_are_total,
+/// regressions_from_a_covariance_cover}`
 /// # References
 /// `decisions.md` §2.7, §5.5; `privacy.md` §14; Dwork, Talwar, Thakurta, Zhang 2014.
 struct Covariance {

@@ -11,7 +11,7 @@ use crate::common::Prepared;
 /// Costs nothing under every relation: no fold, no purchase, and the answer was fixed before the rows are
 /// touched (post-processing of released values).
 /// # Checked by
-/// `contract::derived_releases_are_free`
+/// `models::derived_releases_are_free`
 struct Derived {
     kind: &'static str,
     answer: Answer,

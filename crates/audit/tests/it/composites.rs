@@ -12,8 +12,8 @@ use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, residuals, roc,
-    simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, covariance, linear, logistic,
+    residuals, roc, simple,
 };
 use serde_json::Value;
 
@@ -69,6 +69,14 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             facts,
             &design,
             &linear::Config::new(Payment::Pure { epsilon: e }),
+        ),
+        "covariance" => covariance::prepare(
+            facts,
+            &[("x".to_owned(), x()), ("y".to_owned(), y())],
+            &covariance::Config {
+                clip: linear::Clip::Private,
+                ..covariance::Config::new(Payment::Pure { epsilon: e })
+            },
         ),
         "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
         "residuals" => residuals::prepare(
@@ -141,6 +149,6 @@ fn all() {
             }
         }
     }
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 13);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -5,6 +5,7 @@ mod canaries;
 mod composites;
 mod golden;
 mod lessons;
+mod models;
 mod neighbours;
 mod registry;
 mod statistical;

@@ -303,13 +303,17 @@ fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
     };
     let scale = match section.get("scale") {
         None => Scaling::Bounds,
-        Some(item) => item.word(&[("bounds", Scaling::Bounds), ("none", Scaling::None)])?,
+        Some(item) => item.word(&[
+            ("bounds", Scaling::Bounds),
+            ("none", Scaling::None),
+            ("norm", Scaling::Norm),
+        ])?,
     };
     let fix = "Write the largest Euclidean norm of a row of predictors that should count, for example data_norm = 2.";
     let data_norm = positive_real(section, "data_norm", fix)?;
-    if scale == Scaling::None && data_norm.is_none() {
+    if scale != Scaling::Bounds && data_norm.is_none() {
         return Err(section
-            .refuse("scale = \"none\" needs the key `data_norm`")
+            .refuse("this scale needs the key `data_norm`")
             .accepting(fix));
     }
     if scale == Scaling::Bounds && data_norm.is_some() {

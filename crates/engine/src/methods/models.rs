@@ -177,6 +177,7 @@ fn logistic_config(spec: &LogisticSpec, payment: &Payment) -> logistic::Config {
         epsilon: payment.epsilon.clone(),
         scaling: match (spec.scale, spec.data_norm) {
             (Scaling::None, Some(data_norm)) => logistic::Scaling::None { data_norm },
+            (Scaling::Norm, Some(data_norm)) => logistic::Scaling::Norm { data_norm },
             _ => logistic::Scaling::Bounds,
         },
         clip: match spec.clip {

@@ -39,7 +39,7 @@ const OFF_DIAGONAL: i128 = 181;
 /// ideal u + v, a post-processing of it; dividing by c comes after. Δ/ε is an exact rational from upper bounds.
 /// Fewer than 2^60 records, so that 181·M stays within 128 bits.
 /// # Checked by
-/// `neighbours::{norm_moments_density, norm_moments_enumerated}`, `canaries::norm_moments`
+/// `models::{norm_moments_distances, weaker_noise_is_flagged, norm_moments_noise_has_the_law}`
 /// # References
 /// `decisions.md` §5.5 (c), §2.7; Hardt and Talwar 2010.
 #[derive(Clone, Debug, PartialEq)]

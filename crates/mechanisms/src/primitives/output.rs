@@ -35,7 +35,7 @@ use crate::numeric::rows::{Rows, WEIGHT_BITS};
 /// the lattice 2^−78 and w̃ + η the rounding of the ideal sum to it. Stricter than needed, the calibration also
 /// asks for a penalty that objective perturbation could use, which keeps the solver within its proved range.
 /// # Checked by
-/// `neighbours::{output_constants, output_density}`, `canaries::output`, `golden::output_noise_off_is_the_penalised_fit`
+/// `models::{output_perturbation_distances, weaker_noise_is_flagged, output_noise_off_is_the_penalised_fit}`
 /// # References
 /// `privacy.md` §13.4; Chaudhuri, Monteleoni, Sarwate 2011, Algorithm 1; Wu et al. 2017.
 #[derive(Clone, Debug, PartialEq)]

@@ -34,6 +34,12 @@ pub enum Scaling {
         /// The largest row norm, public.
         data_norm: f64,
     },
+    /// Not at all; rows have at most this norm (longer ones are shortened to it), and the intercept coordinate and the row
+    /// clip follow the default rules. Best where rows are known to lie in a ball.
+    Norm {
+        /// The largest row norm, public.
+        data_norm: f64,
+    },
 }
 
 /// Whether rows are shortened to a private median of their norms.
@@ -157,7 +163,7 @@ fn several(
     let d = design.terms.len();
     let scaling = match config.scaling {
         Scaling::Bounds => design.logistic_scaling(facts)?,
-        Scaling::None { .. } => vec![Affine::IDENTITY; d],
+        Scaling::None { .. } | Scaling::Norm { .. } => vec![Affine::IDENTITY; d],
     };
     let mut terms: Vec<Expr> = design
         .terms
@@ -179,7 +185,7 @@ fn several(
                 (1e-6, 1.0)
             }
         }
-        Scaling::None { data_norm } => {
+        Scaling::None { data_norm } | Scaling::Norm { data_norm } => {
             if !(data_norm.is_finite() && data_norm > 0.0) {
                 return Err(StatisticsError::Parameter {
                     name: "data_norm",
@@ -187,7 +193,10 @@ fn several(
                     fix: "give the largest Euclidean norm of a row, a number above 0".to_owned(),
                 });
             }
-            (data_norm, 1.0)
+            match config.scaling {
+                Scaling::Norm { .. } => (data_norm, data_norm / 4.0),
+                _ => (data_norm, 1.0),
+            }
         }
     };
     if !radius.is_finite() {
@@ -212,7 +221,7 @@ fn several(
             Clip::None => false,
             Clip::Private => d > 0,
             Clip::Rule => {
-                config.scaling == Scaling::Bounds
+                !matches!(config.scaling, Scaling::None { .. })
                     && clips_by_rule(facts, &config.epsilon, covariates.len())
             }
         };
@@ -237,7 +246,11 @@ fn several(
         has_intercept: design.intercept,
         radius,
         intercept,
-        keep_intercept: config.scaling != Scaling::Bounds || bound <= 0.0,
+        keep_intercept: match config.scaling {
+            Scaling::Bounds => bound <= 0.0,
+            Scaling::None { .. } => true,
+            Scaling::Norm { .. } => false,
+        },
         norm_term: terms.len().saturating_sub(1),
         clip: for_clip.map(|epsilon| Quantile {
             name: "row clip: median of the row norms".to_owned(),
@@ -281,7 +294,7 @@ fn several(
 /// the data are touched, is part of the row program; the primitive shortens z to the radius whatever P does to
 /// lengths, and w = Pᵀw_z (the same predictor for every row that was not shortened).
 /// # Checked by
-/// `golden::{logistic_meets_exact_coefficients, logistic_scaling_is_undone, output_noise_off_is_the_penalised_fit,
+/// `golden::{logistic_meets_exact_coefficients, logistic_scaling_is_undone}`, `models::{output_noise_off_is_the_penalised_fit,
 /// penalty_rules_meet_the_reference, projected_fit_is_the_fit_of_the_projection, one_against_rest_is_each_fit}`,
 /// `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table, large_epsilon_is_the_plain_fit}`
 /// # References
@@ -323,12 +336,6 @@ impl Logistic {
 
     fn norm(&self, radius: f64) -> f64 {
         radius.hypot(self.coordinate(radius).unwrap_or(0.0))
-    }
-
-    /// Curvature term ln(1 + R²/(4Λ)).
-    fn curvature(&self, radius: f64) -> f64 {
-        let norm = self.norm(radius);
-        (norm * norm / (4.0 * self.rule.penalty(norm))).ln_1p()
     }
 
     /// The row norms a private clip may choose: R_max·2^(−j/16) down to R_max/8. Few enough that every one

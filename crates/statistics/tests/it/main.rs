@@ -2,5 +2,6 @@
 
 mod contract;
 mod golden;
+mod models;
 mod seeded;
 mod support;
