@@ -4,7 +4,7 @@ use std::fmt;
 
 use reticent_mechanisms::source::SourceError;
 
-use crate::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
+use crate::studies::{adult_binned, adult_roc, covariance, models, pums_linear, pums_residuals};
 
 /// How long a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,16 @@ pub const STUDIES: &[Study] = &[
         name: "studies/pums-residuals",
         about: "similarity of private and true residual plots of the PUMS model",
         run: pums_residuals::run,
+    },
+    Study {
+        name: "studies/models",
+        about: "held-out accuracy of logistic and linear regression on the designs behind the yardsticks",
+        run: models::run,
+    },
+    Study {
+        name: "papers/covariance",
+        about: "tables and figures of the covariance report, as printed and corrected",
+        run: covariance::run,
     },
 ];
 

@@ -171,8 +171,9 @@ fn check_release(
         KindSpec::Logistic(s) if s.extra.levels.is_empty() => {
             model(&s.formula, s.positive.as_deref(), Family::Logistic)
         }
-        KindSpec::Logistic(s) => (s.extra.levels.iter())
-            .try_for_each(|l| model(&s.formula, Some(l), Family::Logistic)),
+        KindSpec::Logistic(s) => {
+            (s.extra.levels.iter()).try_for_each(|l| model(&s.formula, Some(l), Family::Logistic))
+        }
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::formula;
 pub use models::{
-    CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair, Reported,
-    ThresholdSpec,
+    CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair,
+    Reported, ThresholdSpec,
 };
 
 /// Names of all kinds that can be asked for.

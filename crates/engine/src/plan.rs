@@ -412,12 +412,7 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
 
 /// Refuses an unknown kind, naming the nearest one and those planned for later.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 4] = [
-        "naive_bayes",
-        "select",
-        "auc",
-        "verify",
-    ];
+    const PLANNED: [&str; 4] = ["naive_bayes", "select", "auc", "verify"];
     let known = crate::kinds::NAMES;
     if PLANNED.contains(&name) {
         let instead = match name {

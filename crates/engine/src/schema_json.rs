@@ -136,7 +136,11 @@ mod tests {
              [[release]]\nid = \"cov\"\nkind = \"covariance\"\ncolumns = [\"x\", \"y\"]\nepsilon = 1\n\
              [[release]]\nid = \"curve\"\nkind = \"roc\"\nmodel = \"log\"\nepsilon = 1\n\
              [[release]]\nid = \"r\"\nkind = \"{kind}\"\n{}\n{}\n{more}\n",
-            if matches!(kind, "regress" | "threshold") { "" } else { "epsilon = 1" },
+            if matches!(kind, "regress" | "threshold") {
+                ""
+            } else {
+                "epsilon = 1"
+            },
             example(kind)
         );
         Plan::parse(&text, Path::new("p.toml"))

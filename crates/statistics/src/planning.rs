@@ -201,8 +201,7 @@ pub fn covariance(
     payment: &Payment,
 ) -> Option<Prediction> {
     let rows = data_norm.map_or(Rows::Box, Rows::Ball);
-    let found =
-        covariance::error(payment, PureNoise::Auto, columns, rows, facts.context).ok()?;
+    let found = covariance::error(payment, PureNoise::Auto, columns, rows, facts.context).ok()?;
     let epsilon = linear::budget(payment, facts.context);
     let sentence = match facts.rows {
         Some(n) => format!(

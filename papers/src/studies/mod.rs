@@ -3,6 +3,8 @@
 pub(crate) mod adult;
 pub mod adult_binned;
 pub mod adult_roc;
+pub mod covariance;
+pub mod models;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;

@@ -9,8 +9,7 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, planning,
-    residuals, roc,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, planning, residuals, roc,
 };
 use serde_json::{Value, json};
 
@@ -380,8 +379,10 @@ fn examined<'m>(
     schema: &Schema,
 ) -> Result<(&'m Model, Design), Refusal> {
     let Some(Examined::Model(model)) = model else {
-        return Err(Refusal::request("there is no model of two classes or of a number to examine")
-            .for_key("model"));
+        return Err(
+            Refusal::request("there is no model of two classes or of a number to examine")
+                .for_key("model"),
+        );
     };
     let design = model
         .design(schema)

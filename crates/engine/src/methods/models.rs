@@ -74,8 +74,11 @@ pub(super) fn regress(spec: &RegressSpec, from: Option<&Examined>, schema: &Sche
         .collect::<Result<Vec<Expr>, Refusal>>()?;
     let place = |name: &str, expr: &Expr| {
         exprs.iter().position(|e| e == expr).ok_or_else(|| {
-            refuse(format!("{name} is not a column of the covariance release"), "formula")
-                .accepting(format!("Its columns are {}.", names.join(", ")))
+            refuse(
+                format!("{name} is not a column of the covariance release"),
+                "formula",
+            )
+            .accepting(format!("Its columns are {}.", names.join(", ")))
         })
     };
     let design = compile(&spec.formula, schema, None, Family::Linear)?;
@@ -146,7 +149,9 @@ pub(super) fn logistic(facts: &Facts<'_>, spec: &LogisticSpec, payment: &Payment
         return Ok(logistic::prepare(facts, &design, &config));
     }
     let (design, outcomes) = against_rest(facts.schema, spec)?;
-    Ok(logistic::one_against_rest(facts, &design, &outcomes, &config))
+    Ok(logistic::one_against_rest(
+        facts, &design, &outcomes, &config,
+    ))
 }
 
 /// The design and the outcome of every level.

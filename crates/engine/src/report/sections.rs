@@ -168,7 +168,10 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
             )
         }
         "threshold" => (
-            format!("positive from probability {}", words::fixed(num(v, "threshold")?, 3)),
+            format!(
+                "positive from probability {}",
+                words::fixed(num(v, "threshold")?, 3)
+            ),
             match (num(v, "sensitivity"), num(v, "specificity")) {
                 (Some(a), Some(b)) => format!(
                     "sensitivity {}, specificity {}",
@@ -452,9 +455,19 @@ fn covariance(v: &Value) -> String {
         false,
     );
     let number = |x: &Value| cell(x.as_f64());
-    out.push_str(&fold("Covariances", &head, matrix("covariance", &number), true));
+    out.push_str(&fold(
+        "Covariances",
+        &head,
+        matrix("covariance", &number),
+        true,
+    ));
     let short = |x: &Value| share(x.as_f64());
-    out.push_str(&fold("Correlations", &head, matrix("correlation", &short), false));
+    out.push_str(&fold(
+        "Correlations",
+        &head,
+        matrix("correlation", &short),
+        false,
+    ));
     out
 }
 

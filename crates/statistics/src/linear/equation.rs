@@ -87,16 +87,7 @@ impl Equation<'_> {
         let lift = (!self.has_intercept).then(|| back.rows(1, d).into_owned());
         let shift = self.outcome_middle() / g / y_scale;
         let floor = FLOOR * s * (2.0 * size(p)).sqrt();
-        let fit = fit(
-            &gram,
-            &cross,
-            yy,
-            (s, o),
-            df,
-            floor,
-            lift.as_ref(),
-            shift,
-        );
+        let fit = fit(&gram, &cross, yy, (s, o), df, floor, lift.as_ref(), shift);
         let prediction = self.prediction(&gram, &cross, yy, floor, &back);
         let mut names = self.names.to_vec();
         if self.has_intercept {
@@ -218,7 +209,9 @@ impl Equation<'_> {
             system[(j, j)] += lambda;
         }
         // Columns of very different size: bring the diagonal to 1 first.
-        let weights = system.diagonal().map(|v| if v > 0.0 { 1.0 / v.sqrt() } else { 0.0 });
+        let weights = system
+            .diagonal()
+            .map(|v| if v > 0.0 { 1.0 / v.sqrt() } else { 0.0 });
         let w = DMatrix::from_diagonal(&weights);
         let (inverse, _, _) = floored_inverse(&(&w * system * &w), 0.0, 0.0);
         (&w * inverse * &w * right).iter().copied().collect()
@@ -303,7 +296,9 @@ fn wald(b: &DVector<f64>, covariance: &DMatrix<f64>, at: &[usize], df: f64) -> V
     let b = DVector::from_iterator(k, at.iter().map(|i| b[*i]));
     let mut v = covariance.select_rows(at).select_columns(at);
     v = (&v + v.transpose()) * 0.5;
-    let weights = v.diagonal().map(|x| if x > 0.0 { 1.0 / x.sqrt() } else { 0.0 });
+    let weights = v
+        .diagonal()
+        .map(|x| if x > 0.0 { 1.0 / x.sqrt() } else { 0.0 });
     let w = DMatrix::from_diagonal(&weights);
     let (inverse, _, _) = floored_inverse(&(&w * v * &w), 0.0, 0.0);
     let scaled = &w * b;

@@ -7,9 +7,9 @@ use nalgebra::DMatrix;
 /// Pivots beyond the matrix, or that are exactly 0, are left out. Sweeping in any order gives the same result.
 ///
 /// ```
-/// use nalgebra::dmatrix;
 /// // Two records (1, 0, 0) and (1, 1, 3): intercept, x, y.
-/// let swept = reticent_statistics::linear::sweep(&dmatrix![2.0, 1.0, 3.0; 1.0, 1.0, 3.0; 3.0, 3.0, 9.0], &[0, 1]);
+/// let moments = nalgebra::DMatrix::from_row_slice(3, 3, &[2.0, 1.0, 3.0, 1.0, 1.0, 3.0, 3.0, 3.0, 9.0]);
+/// let swept = reticent_statistics::linear::sweep(&moments, &[0, 1]);
 /// assert!((swept[(1, 2)] - 3.0).abs() < 1e-12 && swept[(2, 2)].abs() < 1e-12);
 /// ```
 pub fn sweep(matrix: &DMatrix<f64>, pivots: &[usize]) -> DMatrix<f64> {

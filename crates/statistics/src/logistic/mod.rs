@@ -17,8 +17,8 @@ use crate::common::{
 };
 use crate::design::{Affine, DesignSpec};
 use crate::simple::flags;
-pub(crate) use rules::{clips_by_rule, fraction};
 use rules::{Projected, Rule};
+pub(crate) use rules::{clips_by_rule, fraction};
 
 /// Cells of the grid on which the row clip is chosen.
 const CLIP_CELLS: u32 = 1000;
@@ -479,9 +479,7 @@ impl Logistic {
                 fields.insert("terms".to_owned(), terms(only));
             }
             _ => {
-                let class = |(level, all): &(&str, Vec<(String, f64)>)| {
-                    json!({"level": level, "terms": terms(all)})
-                };
+                let class = |(level, all): &(&str, Vec<(String, f64)>)| json!({"level": level, "terms": terms(all)});
                 fields.insert("family".to_owned(), json!("one_against_rest"));
                 fields.insert("classes".to_owned(), classes.iter().map(class).collect());
             }

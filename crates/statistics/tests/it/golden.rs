@@ -100,9 +100,16 @@ fn linear_meets_least_squares() {
         }
         let (t, p) = (floats(&model["t"]), floats(&model["p"]));
         for (i, term) in value["terms"].as_array().unwrap().iter().enumerate() {
-            assert!(close(term["t"].as_f64().unwrap(), t[i], 1e-4, 0.0), "{name} {i}");
+            assert!(
+                close(term["t"].as_f64().unwrap(), t[i], 1e-4, 0.0),
+                "{name} {i}"
+            );
             let got = term["p"].as_f64().unwrap();
-            assert!(close(got, p[i], 1e-3 * (1.0 + t[i] * t[i]), 1e-300), "{name} {i}: {got} {}", p[i]);
+            assert!(
+                close(got, p[i], 1e-3 * (1.0 + t[i] * t[i]), 1e-300),
+                "{name} {i}: {got} {}",
+                p[i]
+            );
             let stars = match p[i] {
                 p if p < 0.001 => "***",
                 p if p < 0.01 => "**",
@@ -113,10 +120,18 @@ fn linear_meets_least_squares() {
             assert_eq!(term["stars"], stars);
         }
         let f = &value["f"];
-        assert!(close(f["statistic"].as_f64().unwrap(), model["f"].as_f64().unwrap(), 1e-4, 0.0));
+        assert!(close(
+            f["statistic"].as_f64().unwrap(),
+            model["f"].as_f64().unwrap(),
+            1e-4,
+            0.0
+        ));
         assert_eq!(f["df1"], wanted.len());
         let (got, want) = (f["p"].as_f64().unwrap(), model["f_p"].as_f64().unwrap());
-        assert!(close((got + 1e-300).ln(), (want + 1e-300).ln(), 1e-3, 0.5), "{name}: {got} {want}");
+        assert!(
+            close((got + 1e-300).ln(), (want + 1e-300).ln(), 1e-3, 0.5),
+            "{name}: {got} {want}"
+        );
         let r2 = value["r_squared"].as_f64().unwrap();
         assert!(
             close(r2, model["r2"].as_f64().unwrap(), 1e-5, 0.0),

@@ -11,7 +11,9 @@ use reticent_statistics::linear::{Clip, Options, Prediction, PureNoise};
 use reticent_statistics::{DesignSpec, linear, logistic};
 use serde_json::{Value, json};
 
-use crate::support::{Table, csv, floats, json as golden, rational, reals, uniform, with_data_bounds};
+use crate::support::{
+    Table, csv, floats, json as golden, rational, reals, uniform, with_data_bounds,
+};
 
 fn pure() -> Context {
     Context::records(Relation::AddRemove)
@@ -96,13 +98,17 @@ fn covariance_meets_the_reference() {
             // Any regression among the columns: the reference's, from the released value alone.
             let released = Released::read(&value).unwrap();
             let y = wanted.len() - 1;
-            let terms: Vec<(String, usize)> =
-                (0..y).map(|i| (wanted[i].to_owned(), i)).collect();
+            let terms: Vec<(String, usize)> = (0..y).map(|i| (wanted[i].to_owned(), i)).collect();
             let prepared =
                 covariance::regress(&released, &terms, y, true, Options::default(), &Value::Null)
                     .unwrap();
             let fit = table.run(&pure(), &prepared, &mut Silent).0.value;
-            for (term, b) in fit["terms"].as_array().unwrap().iter().zip(floats(&model["coef"])) {
+            for (term, b) in fit["terms"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .zip(floats(&model["coef"]))
+            {
                 near(term["estimate"].as_f64().unwrap(), b, 1e-4, 0.0);
             }
             near(
@@ -113,7 +119,12 @@ fn covariance_meets_the_reference() {
             );
             // The sweep operator on the same moments.
             let swept = linear::sweep(&released.second_moments(), &(0..=y).collect::<Vec<_>>());
-            near(swept[(y + 1, y + 1)], model["ssr"].as_f64().unwrap(), 1e-3, 0.0);
+            near(
+                swept[(y + 1, y + 1)],
+                model["ssr"].as_f64().unwrap(),
+                1e-3,
+                0.0,
+            );
         }
     }
 }
@@ -123,7 +134,9 @@ fn covariance_meets_the_reference() {
 fn every_subset_is_least_squares() {
     let mut noise = Seeded::new(3);
     let n = 300;
-    let mut x: Vec<Vec<f64>> = (0..3).map(|_| (0..n).map(|_| uniform(&mut noise)).collect()).collect();
+    let mut x: Vec<Vec<f64>> = (0..3)
+        .map(|_| (0..n).map(|_| uniform(&mut noise)).collect())
+        .collect();
     let y = (0..n)
         .map(|i| (x[0][i] - 0.5 * x[1][i] + 0.1 * normal(&mut noise)).clamp(-2.0, 2.0))
         .collect();
@@ -184,7 +197,9 @@ fn ridge_meets_the_reference() {
     let (names, cells) = csv(model["file"].as_str().unwrap());
     let n = cells[0].len();
     let at = |want: &str| {
-        let p = names.iter().position(|x| x.replace('.', "_").to_lowercase() == want || x == want);
+        let p = names
+            .iter()
+            .position(|x| x.replace('.', "_").to_lowercase() == want || x == want);
         cells[p.unwrap()].clone()
     };
     // The reference penalises the intercept too: there it is a column of its own.
@@ -234,14 +249,24 @@ fn ridge_meets_the_reference() {
     let value = fit(&design(true, 1), Prediction::Ridge(lambda));
     let w = shown(&value);
     let mean = |c: &[f64]| c.iter().sum::<f64>() / f64::from(u32::try_from(n).unwrap());
-    let fitted: f64 = w[0] + order.iter().zip(&w[1..]).map(|(c, b)| mean(&at(c)) * b).sum::<f64>();
+    let fitted: f64 = w[0]
+        + order
+            .iter()
+            .zip(&w[1..])
+            .map(|(c, b)| mean(&at(c)) * b)
+            .sum::<f64>();
     near(fitted, mean(&at("petal_width")), 1e-5, 0.0);
     // Without noise AdaSSP does not shrink, and the naive table is the proper one.
     let value = fit(&design(true, 1), Prediction::AdaSsp);
     for (p, t) in shown(&value).iter().zip(value["terms"].as_array().unwrap()) {
         near(*p, t["estimate"].as_f64().unwrap(), 1e-4, 1e-6);
     }
-    assert!(value["naive"]["warning"].as_str().unwrap().contains("wrong"));
+    assert!(
+        value["naive"]["warning"]
+            .as_str()
+            .unwrap()
+            .contains("wrong")
+    );
     near(
         value["naive"]["f"]["statistic"].as_f64().unwrap(),
         value["f"]["statistic"].as_f64().unwrap(),
@@ -252,12 +277,19 @@ fn ridge_meets_the_reference() {
 
 #[test]
 fn covariance_totals() {
-    let table = reals(&[("a", vec![0.1, 0.7], 0.0, 1.0), ("b", vec![0.2, 0.9], 0.0, 1.0)]);
+    let table = reals(&[
+        ("a", vec![0.1, 0.7], 0.0, 1.0),
+        ("b", vec![0.2, 0.9], 0.0, 1.0),
+    ]);
     let names = ["a".to_owned(), "b".to_owned()];
     let (e, delta, rho) = (rational("0.7"), rational("0.000001"), rational("0.03"));
     for relation in [Relation::AddRemove, Relation::ReplaceOne] {
         for (currency, payment, total) in [
-            (Currency::Pure, Payment::Pure { epsilon: e.clone() }, (e.clone(), Rational::ZERO)),
+            (
+                Currency::Pure,
+                Payment::Pure { epsilon: e.clone() },
+                (e.clone(), Rational::ZERO),
+            ),
             (
                 Currency::Approximate,
                 Payment::Approximate {
@@ -314,13 +346,22 @@ fn derived_releases_are_free() {
     let prepared =
         covariance::regress(&released, &terms, 1, true, Options::default(), &Value::Null).unwrap();
     let context = pure();
-    let price = prepared.mechanism.event(&context).unwrap().price(Currency::Pure).unwrap();
+    let price = prepared
+        .mechanism
+        .event(&context)
+        .unwrap()
+        .price(Currency::Pure)
+        .unwrap();
     for relation in [Relation::AddRemove, Relation::ReplaceOne] {
         assert!(price.under(relation).unwrap().is_zero());
     }
     assert!(prepared.terms.is_empty() && prepared.mechanism.first_pass().is_empty());
     assert_eq!(prepared.mechanism.passes(), 0);
-    for broken in [json!({}), json!({"names": ["a"], "moments": {"intercept": 0.0}}), Value::Null] {
+    for broken in [
+        json!({}),
+        json!({"names": ["a"], "moments": {"intercept": 0.0}}),
+        Value::Null,
+    ] {
         assert!(Released::read(&broken).is_err());
     }
 }
@@ -342,10 +383,15 @@ fn budgets_and_errors_invert() {
             };
             for (columns, rows) in [(1, Rows::Box), (5, Rows::Box), (20, Rows::Ball(2.0))] {
                 for target in [0.5, 10.0, 2000.0] {
-                    let payment = covariance::budget(target, delta, columns, rows, &context).unwrap();
+                    let payment =
+                        covariance::budget(target, delta, columns, rows, &context).unwrap();
                     let error =
-                        covariance::error(&payment, PureNoise::Auto, columns, rows, &context).unwrap();
-                    assert!(error.entry <= target && error.entry > 0.99 * target, "{error:?}");
+                        covariance::error(&payment, PureNoise::Auto, columns, rows, &context)
+                            .unwrap();
+                    assert!(
+                        error.entry <= target && error.entry > 0.99 * target,
+                        "{error:?}"
+                    );
                 }
             }
             assert!(covariance::budget(0.0, delta, 2, Rows::Box, &context).is_err());
@@ -365,7 +411,9 @@ fn regressions_from_a_covariance_cover() {
     let mut covered = 0;
     for _ in 0..200 {
         let n = 1000;
-        let a: Vec<f64> = (0..n).map(|_| normal(&mut noise).clamp(-4.0, 4.0)).collect();
+        let a: Vec<f64> = (0..n)
+            .map(|_| normal(&mut noise).clamp(-4.0, 4.0))
+            .collect();
         let b: Vec<f64> = (a.iter())
             .map(|x| (1.0 + 0.7 * x + 0.8 * normal(&mut noise)).clamp(-8.0, 10.0))
             .collect();
@@ -398,7 +446,10 @@ fn regressions_from_a_covariance_cover() {
 #[test]
 fn repairs_and_extremes_are_total() {
     for cells in [vec![], vec![0.5], vec![0.0; 3], vec![f64::NAN, 1e308]] {
-        let table = reals(&[("a", cells.clone(), 0.0, 1.0), ("k", vec![2.0; cells.len()], 2.0, 2.0)]);
+        let table = reals(&[
+            ("a", cells.clone(), 0.0, 1.0),
+            ("k", vec![2.0; cells.len()], 2.0, 2.0),
+        ]);
         let names = ["a".to_owned(), "k".to_owned()];
         for repair in [Repair::Clip, Repair::Lift, Repair::None] {
             for rows in [Rows::Box, Rows::Ball(1.0)] {
@@ -417,8 +468,15 @@ fn repairs_and_extremes_are_total() {
                     let released = Released::read(&value).unwrap();
                     let terms = [("k".to_owned(), 1)];
                     assert!(
-                        covariance::regress(&released, &terms, 0, true, Options::default(), &Value::Null)
-                            .is_ok()
+                        covariance::regress(
+                            &released,
+                            &terms,
+                            0,
+                            true,
+                            Options::default(),
+                            &Value::Null
+                        )
+                        .is_ok()
                     );
                 }
             }
@@ -442,7 +500,9 @@ fn repairs_and_extremes_are_total() {
         },
     ] {
         let names = ["a".to_owned()];
-        assert!(covariance::prepare(&table.facts(&context, None), &columns(&names), &config).is_err());
+        assert!(
+            covariance::prepare(&table.facts(&context, None), &columns(&names), &config).is_err()
+        );
     }
 }
 
@@ -469,7 +529,12 @@ fn labelled(rows: usize) -> (Table, Vec<String>) {
     (table, names)
 }
 
-fn logit(table: &Table, names: &[String], config: &logistic::Config, noise: &mut dyn reticent_noise::Noise) -> Value {
+fn logit(
+    table: &Table,
+    names: &[String],
+    config: &logistic::Config,
+    noise: &mut dyn reticent_noise::Noise,
+) -> Value {
     let design = DesignSpec {
         intercept: true,
         terms: columns(names),
@@ -491,18 +556,21 @@ fn estimates(value: &Value) -> Vec<f64> {
 #[test]
 fn output_noise_off_is_the_penalised_fit() {
     let (table, names) = labelled(400);
-    let both: Vec<Vec<f64>> = [logistic::Perturbation::Objective, logistic::Perturbation::Output]
-        .into_iter()
-        .map(|perturbation| {
-            let config = logistic::Config {
-                penalty: Some(logistic::Penalty::Sum(2.0)),
-                clip: logistic::Clip::None,
-                perturbation,
-                ..logistic::Config::new(rational("1000"))
-            };
-            estimates(&logit(&table, &names, &config, &mut Silent))
-        })
-        .collect();
+    let both: Vec<Vec<f64>> = [
+        logistic::Perturbation::Objective,
+        logistic::Perturbation::Output,
+    ]
+    .into_iter()
+    .map(|perturbation| {
+        let config = logistic::Config {
+            penalty: Some(logistic::Penalty::Sum(2.0)),
+            clip: logistic::Clip::None,
+            perturbation,
+            ..logistic::Config::new(rational("1000"))
+        };
+        estimates(&logit(&table, &names, &config, &mut Silent))
+    })
+    .collect();
     for (a, b) in both[0].iter().zip(&both[1]) {
         near(*a, *b, 0.0, 1e-7);
     }
@@ -519,7 +587,11 @@ fn output_noise_off_is_the_penalised_fit() {
     let mut total = 0.0;
     for _ in 0..400 {
         let drawn = estimates(&logit(&table, &names, &config, &mut noise));
-        let squares: f64 = drawn.iter().zip(&centre).map(|(a, b)| (a - b).powi(2)).sum();
+        let squares: f64 = drawn
+            .iter()
+            .zip(&centre)
+            .map(|(a, b)| (a - b).powi(2))
+            .sum();
         total += squares.sqrt() / 400.0;
     }
     // Row norm √(4 + 1), Λ = 40, ε = 1, four coefficients.
@@ -530,7 +602,10 @@ fn output_noise_off_is_the_penalised_fit() {
 #[test]
 fn penalty_rules_meet_the_reference() {
     let (table, names) = labelled(50);
-    for (penalty, divisor) in [(logistic::Penalty::Default, 20.0), (logistic::Penalty::Adjusted, 4.0)] {
+    for (penalty, divisor) in [
+        (logistic::Penalty::Default, 20.0),
+        (logistic::Penalty::Adjusted, 4.0),
+    ] {
         for epsilon in ["0.1", "1", "10"] {
             let e: f64 = epsilon.parse().unwrap();
             let config = logistic::Config {
@@ -572,8 +647,14 @@ fn projected_fit_is_the_fit_of_the_projection() {
     let w = estimates(&value);
     assert_eq!(w.len(), 4);
     // Same seed, same model; another seed, another one.
-    assert_eq!(w, estimates(&logit(&table, &names, &size(2, 7), &mut Silent)));
-    assert_ne!(w, estimates(&logit(&table, &names, &size(2, 8), &mut Silent)));
+    assert_eq!(
+        w,
+        estimates(&logit(&table, &names, &size(2, 7), &mut Silent))
+    );
+    assert_ne!(
+        w,
+        estimates(&logit(&table, &names, &size(2, 8), &mut Silent))
+    );
     // Nothing to reduce: the plain fit.
     let plain = logistic::Config {
         projection: None,
@@ -585,7 +666,10 @@ fn projected_fit_is_the_fit_of_the_projection() {
         logistic::Projection::Auto { seed: 1 },
     ] {
         let value = logit(&table, &names, &config(projection), &mut Silent);
-        assert_eq!(estimates(&value), estimates(&logit(&table, &names, &plain, &mut Silent)));
+        assert_eq!(
+            estimates(&value),
+            estimates(&logit(&table, &names, &plain, &mut Silent))
+        );
     }
 }
 
@@ -619,12 +703,25 @@ fn one_against_rest_is_each_fit() {
     let facts = table.facts(&context, Some(150.0));
     let prepared =
         logistic::one_against_rest(&facts, &design(level(0.0)), &levels, &config).unwrap();
-    let price = prepared.mechanism.event(&context).unwrap().price(Currency::Pure).unwrap();
-    assert_eq!(price.under(Relation::AddRemove).unwrap().amount, rational("900"));
+    let price = prepared
+        .mechanism
+        .event(&context)
+        .unwrap()
+        .price(Currency::Pure)
+        .unwrap();
+    assert_eq!(
+        price.under(Relation::AddRemove).unwrap().amount,
+        rational("900")
+    );
     let (answer, trace) = table.run(&context, &prepared, &mut Silent);
     assert!(trace.unused.is_empty());
     assert_eq!(answer.value["family"], "one_against_rest");
-    for (class, (name, outcome)) in answer.value["classes"].as_array().unwrap().iter().zip(&levels) {
+    for (class, (name, outcome)) in answer.value["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(&levels)
+    {
         assert_eq!(class["level"], name.as_str());
         let one = logistic::prepare(&facts, &design(outcome.clone()), &config).unwrap();
         let alone = table.run(&context, &one, &mut Silent).0.value;
@@ -632,5 +729,7 @@ fn one_against_rest_is_each_fit() {
             near(*a, b, 0.0, 1e-6);
         }
     }
-    assert!(logistic::one_against_rest(&facts, &design(level(0.0)), &levels[..1], &config).is_err());
+    assert!(
+        logistic::one_against_rest(&facts, &design(level(0.0)), &levels[..1], &config).is_err()
+    );
 }
