@@ -362,6 +362,10 @@ fn norms(findings: &mut Findings, draws: u32) -> Result<(), StudyError> {
 }
 
 /// Figures 11 to 17 and coverage: regressions on invented data.
+#[allow(
+    clippy::too_many_lines,
+    reason = "one row of the table after the other"
+)]
 fn regressions(findings: &mut Findings, form: Form) -> Result<(), StudyError> {
     let runs = form.pick(20, 500);
     for (c, factor) in FACTORS.into_iter().enumerate() {
@@ -480,6 +484,10 @@ fn regressions(findings: &mut Findings, form: Form) -> Result<(), StudyError> {
 }
 
 /// Tables 3 and 4 and figures 18 to 20: income on age and education, the 10,000 public records 122 times.
+#[allow(
+    clippy::too_many_lines,
+    reason = "one row of the table after the other"
+)]
 fn census(findings: &mut Findings, form: Form) -> Result<(), StudyError> {
     let pums = Pums::load()?;
     let [age, educ] = pums.design.terms.as_slice() else {

@@ -151,6 +151,10 @@ fn row(findings: &mut Findings, what: &str, label: &str, all: &[f64], target: f6
 }
 
 /// Runs the study.
+#[allow(
+    clippy::too_many_lines,
+    reason = "one row of the table after the other"
+)]
 pub fn run(form: Form) -> Result<Findings, StudyError> {
     let fits = form.pick(4, 20);
     let mut findings = Findings {

@@ -139,6 +139,7 @@ fn norm_moments_noise_has_the_law() {
     let (mut total, mut signs) = (0.0, vec![0i32; 10]);
     for _ in 0..4000 {
         let v = noise.vector(&law);
+        #[allow(clippy::cast_precision_loss, reason = "draws far below 2^53")]
         let squares: f64 = v.iter().map(|x| (*x as f64).powi(2)).sum();
         total += squares.sqrt() / 4000.0;
         for (s, x) in signs.iter_mut().zip(&v) {

@@ -22,6 +22,7 @@ use crate::resolve::{Entry, Resolved};
 
 /// The row program's terms and the mechanism of a release. `rows` is the public or released number of rows of
 /// its row set; `model` the model a diagnostic examines.
+#[allow(clippy::too_many_lines, reason = "one arm per kind")]
 pub(crate) fn prepare(
     resolved: &Resolved,
     entry: &Entry,

@@ -152,6 +152,43 @@ pub fn one_against_rest(
     several(facts, design, levels, config)
 }
 
+/// The largest norm of a row of covariates, and the intercept coordinate that goes with it.
+fn row_norm(scaling: Scaling, bound: f64) -> Result<(f64, f64), StatisticsError> {
+    let (radius, intercept) = match scaling {
+        Scaling::Bounds => {
+            // A relative margin above the rounding of the row norm, so that no row is shortened by it.
+            let c = bound.sqrt() * (1.0 + 1e-12);
+            if c > 0.0 {
+                (c, c / 4.0)
+            } else {
+                // No covariate varies: only the intercept counts in the norm.
+                (1e-6, 1.0)
+            }
+        }
+        Scaling::None { data_norm } | Scaling::Norm { data_norm } => {
+            if !(data_norm.is_finite() && data_norm > 0.0) {
+                return Err(StatisticsError::Parameter {
+                    name: "data_norm",
+                    value: data_norm.to_string(),
+                    fix: "give the largest Euclidean norm of a row, a number above 0".to_owned(),
+                });
+            }
+            match scaling {
+                Scaling::Norm { .. } => (data_norm, data_norm / 4.0),
+                _ => (data_norm, 1.0),
+            }
+        }
+    };
+    if !radius.is_finite() {
+        return Err(StatisticsError::Parameter {
+            name: "formula",
+            value: "unbounded".to_owned(),
+            fix: "narrow the declared bounds: the largest row norm is not finite".to_owned(),
+        });
+    }
+    Ok((radius, intercept))
+}
+
 fn several(
     facts: &Facts<'_>,
     design: &DesignSpec,
@@ -174,38 +211,7 @@ fn several(
     let bound = facts
         .program(&terms)
         .squared_norm_bound(facts.schema, &(0..d).collect::<Vec<_>>())?;
-    let (radius, intercept) = match config.scaling {
-        Scaling::Bounds => {
-            // A relative margin above the rounding of the row norm, so that no row is shortened by it.
-            let c = bound.sqrt() * (1.0 + 1e-12);
-            if c > 0.0 {
-                (c, c / 4.0)
-            } else {
-                // No covariate varies: only the intercept counts in the norm.
-                (1e-6, 1.0)
-            }
-        }
-        Scaling::None { data_norm } | Scaling::Norm { data_norm } => {
-            if !(data_norm.is_finite() && data_norm > 0.0) {
-                return Err(StatisticsError::Parameter {
-                    name: "data_norm",
-                    value: data_norm.to_string(),
-                    fix: "give the largest Euclidean norm of a row, a number above 0".to_owned(),
-                });
-            }
-            match config.scaling {
-                Scaling::Norm { .. } => (data_norm, data_norm / 4.0),
-                _ => (data_norm, 1.0),
-            }
-        }
-    };
-    if !radius.is_finite() {
-        return Err(StatisticsError::Parameter {
-            name: "formula",
-            value: "unbounded".to_owned(),
-            fix: "narrow the declared bounds: the largest row norm is not finite".to_owned(),
-        });
-    }
+    let (radius, intercept) = row_norm(config.scaling, bound)?;
     // Terms: the scaled columns, the outcomes, the projected columns, the row norm.
     terms.extend(outcomes.iter().map(|o| o.1.clone()));
     let projection = Projected::of(facts, config.projection, d)?;

@@ -49,6 +49,7 @@ fn linear_fit(table: &Table, design: &DesignSpec) -> Value {
     table.run(&context, &prepared, &mut Silent).0.value
 }
 
+#[allow(clippy::too_many_lines, reason = "one reference file")]
 #[test]
 fn linear_meets_least_squares() {
     let golden = json("ols.json");
