@@ -117,9 +117,8 @@ mod tests {
     fn example(kind: &str) -> &'static str {
         match kind {
             "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
-            "crosstab" => "columns = [\"x\"]",
+            "crosstab" | "covariance" => "columns = [\"x\"]",
             "logistic" | "linear" => "formula = \"y ~ x\"",
-            "covariance" => "columns = [\"x\"]",
             "regress" => "from = \"cov\"\nformula = \"y ~ x\"",
             "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",

@@ -226,11 +226,10 @@ fn cell(x: Option<f64>) -> Cell {
 /// The table of a kind.
 fn numbers(kind: &str, v: &Value) -> String {
     match kind {
-        "count" | "sum" | "mean" | "bounds" => String::new(),
+        "count" | "sum" | "mean" | "bounds" | "threshold" => String::new(),
         "logistic" => logistic(v),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),
-        "threshold" => String::new(),
         "roc" => fold(
             "Measured thresholds",
             &[

@@ -56,10 +56,9 @@ impl Step {
             matches!((by_norm, by_entry), (Ok(a), Ok(b)) if a < b)
         };
         match noise {
-            PureNoise::Laplace => self.clone(),
             PureNoise::Norm => Self::Norm(norm),
             PureNoise::Auto if better() => Self::Norm(norm),
-            PureNoise::Auto => self.clone(),
+            PureNoise::Laplace | PureNoise::Auto => self.clone(),
         }
     }
 

@@ -246,6 +246,18 @@ fn several(
     let least = shares.iter().min().cloned().unwrap_or(for_fits);
     let p = covariates.len() + usize::from(design.intercept);
     let rule = Rule::of(facts, config, &least, covariates.len(), p)?;
+    let flags = flags(&[
+        (
+            facts.rows.is_none() && config.penalty.is_none(),
+            "size_unknown",
+        ),
+        (for_clip.is_some(), "rows_clipped"),
+        (scaling.contains(&Affine::NOTHING), "constant_term"),
+        (
+            config.projection.is_some() && projection.is_none(),
+            "projection_not_needed",
+        ),
+    ]);
     let mechanism = Logistic {
         names: design.terms.iter().map(|(n, _)| n.clone()).collect(),
         scaling,
@@ -271,10 +283,9 @@ fn several(
             .collect(),
         covariates,
         perturbation: config.perturbation,
-        unprojected: config.projection.is_some() && projection.is_none(),
+        flags,
         projection,
         rule,
-        unknown_size: facts.rows.is_none() && config.penalty.is_none(),
         metadata: design.metadata.clone(),
     };
     mechanism.check(facts.context)?;
@@ -322,10 +333,9 @@ struct Logistic {
     covariates: std::ops::Range<usize>,
     perturbation: Perturbation,
     projection: Option<Projected>,
-    /// A projection was asked for that would not have reduced the number of columns.
-    unprojected: bool,
+    /// Public remarks.
+    flags: Vec<String>,
     rule: Rule,
-    unknown_size: bool,
     metadata: Value,
 }
 
@@ -480,15 +490,12 @@ impl Logistic {
             let about = json!({"columns": p.rows.len(), "seed": p.seed});
             fields.insert("projection".to_owned(), about);
         }
-        match classes {
-            [(level, only)] if level.is_empty() => {
-                fields.insert("terms".to_owned(), terms(only));
-            }
-            _ => {
-                let class = |(level, all): &(&str, Vec<(String, f64)>)| json!({"level": level, "terms": terms(all)});
-                fields.insert("family".to_owned(), json!("one_against_rest"));
-                fields.insert("classes".to_owned(), classes.iter().map(class).collect());
-            }
+        if let [("", only)] = classes {
+            fields.insert("terms".to_owned(), terms(only));
+        } else {
+            let class = |(level, all): &(&str, Vec<(String, f64)>)| json!({"level": level, "terms": terms(all)});
+            fields.insert("family".to_owned(), json!("one_against_rest"));
+            fields.insert("classes".to_owned(), classes.iter().map(class).collect());
         }
         value
     }
@@ -562,16 +569,14 @@ impl Mechanism for Logistic {
         }
         let odd = classes.iter().any(|c| c.1.iter().any(|b| !b.1.is_finite()));
         let value = self.value(&classes, radius, desk.context());
+        let mut flags = self.flags.clone();
+        if odd {
+            flags.push("not_finite".to_owned());
+        }
         Ok(Answer {
             value: with_metadata(value, &self.metadata),
             error_95: None,
-            flags: flags(&[
-                (self.unknown_size, "size_unknown"),
-                (self.clip.is_some(), "rows_clipped"),
-                (self.scaling.contains(&Affine::NOTHING), "constant_term"),
-                (self.unprojected, "projection_not_needed"),
-                (odd, "not_finite"),
-            ]),
+            flags,
         })
     }
 }
