@@ -8,11 +8,13 @@
 //! * [`study`]: what a study is, the list of them, what it reports.
 //! * [`public`]: the example data in memory, their parts, resampling.
 //! * [`truth`]: exact curves, fits and histograms.
+//! * [`synthetic`]: invented records.
 //! * [`studies`]: one file per study.
 
 pub mod public;
 pub mod studies;
 pub mod study;
+pub mod synthetic;
 pub mod truth;
 
 /// Nearest f64 of a size.

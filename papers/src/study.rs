@@ -5,7 +5,8 @@ use std::fmt;
 use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
-    adult_binned, adult_roc, dpbench, pums_linear, pums_residuals, sparse_vector,
+    adult_binned, adult_roc, covariance, dpbench, models, pums_linear, pums_residuals,
+    sparse_vector,
 };
 
 /// How long a study runs.
@@ -69,6 +70,16 @@ pub const STUDIES: &[Study] = &[
         name: "sparse-vector",
         about: "reconstruction of four histograms through threshold testing without a cut-off (thesis Tables 3.1-3.3)",
         run: sparse_vector::run,
+    },
+    Study {
+        name: "studies/models",
+        about: "held-out accuracy of logistic and linear regression on the designs behind the yardsticks",
+        run: models::run,
+    },
+    Study {
+        name: "papers/covariance",
+        about: "tables and figures of the covariance report, as printed and corrected",
+        run: covariance::run,
     },
 ];
 

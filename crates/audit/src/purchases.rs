@@ -7,8 +7,8 @@ use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
     Bisection, Counts, Crossing, ItemCounts, JointSelection, Linear, Medians, MergedBins,
-    Partition, Quantile, Range, SecondMoments, Selection, SmoothAuc, SparseVector, SplitTree,
-    Strategy, Sums, Test, ThresholdTests, WorstQuery,
+    NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments, Selection,
+    SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -52,6 +52,10 @@ pub enum Purchase {
     MergedBins(MergedBins),
     /// Counts of items, then those of classes.
     ItemCounts(ItemCounts),
+    /// Second moments by the norm mechanism; the answer is the triangle.
+    NormMoments(NormMoments),
+    /// A logistic fit by output perturbation; its fold is not used.
+    Output(OutputPerturbation),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -90,6 +94,8 @@ impl Mechanism for Purchases {
             Purchase::Tests(_, s) => s.event(context),
             Purchase::MergedBins(s) => s.event(context),
             Purchase::ItemCounts(s) => s.event(context),
+            Purchase::NormMoments(s) => s.event(context),
+            Purchase::Output(s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -98,6 +104,11 @@ impl Mechanism for Purchases {
 
     fn first_pass(&self) -> Vec<Fold> {
         self.0.iter().map(|(f, _)| f.clone()).collect()
+    }
+
+    fn passes(&self) -> u32 {
+        let held = |p: &&(Fold, Purchase)| matches!(p.1, Purchase::Output(_));
+        u32::try_from(self.0.iter().filter(held).count()).unwrap_or(u32::MAX)
     }
 
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
@@ -134,6 +145,8 @@ impl Mechanism for Purchases {
                 Purchase::WorstQuery(queries, guesses, s) => {
                     desk.worst_query(fold, queries, guesses, s)?.into()
                 }
+                Purchase::NormMoments(s) => desk.norm_moments(fold, s)?.entries.into(),
+                Purchase::Output(s) => desk.output_perturbation(s)?.into(),
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()

@@ -126,6 +126,25 @@ pub const STEPS: &[Row] = &[
         ],
     },
     Row {
+        name: "norm_moments",
+        methods: &[Density],
+        claim: "pure e: distance of the weighted triangle within Q (a/r), sqrt 2 Q (r1)",
+        tests: &[
+            "models::norm_moments_distances",
+            "models::weaker_noise_is_flagged",
+            "models::norm_moments_noise_has_the_law",
+        ],
+    },
+    Row {
+        name: "output_perturbation",
+        methods: &[Density],
+        claim: "pure e: certified minimisers within (R + 2 gamma)/Lambda (a/r), (2R + 2 gamma)/Lambda (r1)",
+        tests: &[
+            "models::output_perturbation_distances",
+            "models::weaker_noise_is_flagged",
+        ],
+    },
+    Row {
         name: "objective",
         methods: &[Density],
         claim: "pure e: minimiser density, determinant ratio within 1 + R^2/(4 Lambda)",
@@ -258,8 +277,9 @@ pub const COMPOSITES: &[Row] = &[
     composite("quantiles_smooth", "smooth_medians"),
     composite("bounds", "range"),
     composite("bounds_upper", "range"),
-    composite("logistic", "quantile, objective"),
-    composite("linear", "quantile, second_moments"),
+    composite("logistic", "quantile, objective or output_perturbation"),
+    composite("linear", "quantile, second_moments or norm_moments"),
+    composite("covariance", "quantile, second_moments or norm_moments"),
     composite("auc", "smooth_auc"),
     composite("roc", "medians, counts"),
     composite("residuals", "range, counts"),

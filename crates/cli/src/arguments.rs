@@ -113,6 +113,9 @@ pub(crate) enum Command {
         /// Output file; standard output by default.
         #[arg(long)]
         out: Option<PathBuf>,
+        /// Probability from which a row is positive: a number, or release.json#id of a released threshold; 0.5 by default.
+        #[arg(long)]
+        threshold: Option<String>,
     },
     /// Test a mechanism's privacy claim: exact loss where there is one, a statistical lower bound.
     #[command(after_help = AUDITS)]

@@ -105,8 +105,13 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
             working.done();
             print(&show::ran(&ran, json))
         }
-        Command::Predict { model, data, out } => {
-            let text = predict::predict(&model, &data)?;
+        Command::Predict {
+            model,
+            data,
+            out,
+            threshold,
+        } => {
+            let text = predict::predict(&model, &data, threshold.as_deref())?;
             match out {
                 None => print(&text),
                 Some(path) => std::fs::write(&path, text).map_err(|source| {

@@ -72,6 +72,14 @@ pub fn payment(currency: Currency, release: &ReleaseSpec) -> Result<Payment, Ref
     let delta_value = delta
         .as_ref()
         .map_or(Rational::ZERO, |d| d.rational().clone());
+    if release.kind.is_free() {
+        return Ok(Payment {
+            claim: Cost::zero(),
+            epsilon: Rational::ZERO,
+            delta: Rational::ZERO,
+            rho: None,
+        });
+    }
     match currency {
         Currency::Pure => {
             if delta.is_some() {

@@ -124,7 +124,9 @@ fn check_release(
     filter: Option<&Expr>,
 ) -> Result<(), Refusal> {
     let schema = &*dataset.schema;
-    currency(release, dataset)?;
+    if !release.kind.is_free() {
+        currency(release, dataset)?;
+    }
     let expression = |text: &str, key: &str| {
         formula::expression_within(text, schema, filter)
             .map(drop)
@@ -181,10 +183,18 @@ fn check_release(
             }
             Ok(())
         }
-        KindSpec::Logistic(s) => model(&s.formula, s.positive.as_deref(), Family::Logistic),
+        KindSpec::Logistic(s) if s.extra.levels.is_empty() => {
+            model(&s.formula, s.positive.as_deref(), Family::Logistic)
+        }
+        KindSpec::Logistic(s) => {
+            (s.extra.levels.iter()).try_for_each(|l| model(&s.formula, Some(l), Family::Logistic))
+        }
+        KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
+        KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Count
         | KindSpec::Roc(_)
+        | KindSpec::Threshold(_)
         | KindSpec::Residuals(_)
         | KindSpec::BinnedResiduals(_) => Ok(()),
     }
@@ -220,7 +230,7 @@ fn cells(schema: &Schema, name: &str, bins: Option<&Binning>, key: &str) -> Resu
 /// Whether the data set's currency can pay the release as its budget is written.
 fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
     let budget = &release.budget;
-    let gaussian = matches!(release.kind, KindSpec::Linear(_));
+    let gaussian = matches!(release.kind, KindSpec::Linear(_) | KindSpec::Covariance(_));
     let kind = release.kind.name();
     let (message, key, fix) = match dataset.currency {
         Currency::Pure if budget.rho.is_some() => (
@@ -236,7 +246,7 @@ fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
         Currency::Approximate if budget.rho.is_some() => (
             "the data set's budget is in epsilon and delta",
             "rho",
-            "Write epsilon and, for a linear model, delta.",
+            "Write epsilon and, for a linear model or a covariance, delta.",
         ),
         Currency::Approximate if budget.delta.is_some() && !gaussian => (
             "this kind of release needs no delta",
@@ -244,7 +254,7 @@ fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
             "Remove delta: it would be spent for nothing.",
         ),
         Currency::Approximate if budget.delta.is_none() && gaussian => (
-            "a linear model on this data set is released with Gaussian noise, which needs delta",
+            "on this data set it is released with Gaussian noise, which needs delta",
             "delta",
             "Add delta = \"1e-7\" or another part of the data set's delta.",
         ),
@@ -254,7 +264,7 @@ fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
             "Remove delta; give rho, or epsilon alone for a pure release.",
         ),
         Currency::Concentrated if budget.rho.is_none() && gaussian => (
-            "a linear model on this data set is released with Gaussian noise, which is paid in rho",
+            "on this data set it is released with Gaussian noise, which is paid in rho",
             "rho",
             "Write rho = \"…\" instead of epsilon.",
         ),

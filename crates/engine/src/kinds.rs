@@ -3,6 +3,7 @@
 //! One struct per kind, one table of fields per kind: the parser, the canonical form and the JSON
 //! Schema (`schemas/`) are compared by a test, so that they cannot drift apart.
 
+mod models;
 mod read;
 
 use std::path::PathBuf;
@@ -13,9 +14,13 @@ use reticent_statistics::simple::{Search, Sides};
 use serde_json::{Value, json};
 
 use crate::formula;
+pub use models::{
+    CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair,
+    Reported, ThresholdSpec,
+};
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 15] = [
     "count",
     "sum",
     "mean",
@@ -25,7 +30,10 @@ pub(crate) const NAMES: [&str; 12] = [
     "bounds",
     "logistic",
     "linear",
+    "covariance",
+    "regress",
     "roc",
+    "threshold",
     "residuals",
     "binned_residuals",
 ];
@@ -58,8 +66,14 @@ pub enum KindSpec {
     Logistic(LogisticSpec),
     /// Linear regression.
     Linear(LinearSpec),
+    /// Covariance matrix.
+    Covariance(CovarianceSpec),
+    /// Regression from a released covariance matrix.
+    Regress(RegressSpec),
     /// ROC curve of a released logistic model.
     Roc(RocSpec),
+    /// Probability threshold from a released ROC curve.
+    Threshold(ThresholdSpec),
     /// Residual plot of a released linear model.
     Residuals(ResidualsSpec),
     /// Binned residual plot of a released logistic model.
@@ -190,6 +204,8 @@ pub enum Scaling {
     Bounds,
     /// Not at all; needs `data_norm`.
     None,
+    /// Not at all, but with the default rules for intercept and clip; needs `data_norm`.
+    Norm,
 }
 
 /// Whether long rows are shortened.
@@ -217,8 +233,10 @@ pub struct LogisticSpec {
     pub data_norm: Option<f64>,
     /// Row clip.
     pub clip: Clip,
-    /// Ridge penalty on the sum of losses; a public rule chooses it if absent.
-    pub lambda: Option<f64>,
+    /// Ridge penalty; a public rule chooses it if absent.
+    pub lambda: Option<Lambda>,
+    /// What most plans leave out.
+    pub extra: LogisticExtra,
 }
 
 /// Fields of a `linear` regression.
@@ -230,6 +248,10 @@ pub struct LinearSpec {
     pub clip: Clip,
     /// Bits of the summation grid.
     pub grid_bits: u32,
+    /// Noise for pure ε.
+    pub noise: PureNoise,
+    /// What is reported.
+    pub reported: Reported,
 }
 
 /// A released model that a diagnostic examines.
@@ -290,16 +312,24 @@ impl KindSpec {
             Self::Bounds(_) => "bounds",
             Self::Logistic(_) => "logistic",
             Self::Linear(_) => "linear",
+            Self::Covariance(_) => "covariance",
+            Self::Regress(_) => "regress",
+            Self::Threshold(_) => "threshold",
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
         }
     }
 
+    /// Whether it is computed from released values alone and costs nothing.
+    pub fn is_free(&self) -> bool {
+        matches!(self, Self::Regress(_) | Self::Threshold(_))
+    }
+
     /// The part it reads when the plan has a split and names none: fits train, diagnostics test.
     pub fn default_part(&self) -> Option<&'static str> {
         match self {
-            Self::Logistic(_) | Self::Linear(_) => Some("train"),
+            Self::Logistic(_) | Self::Linear(_) | Self::Covariance(_) => Some("train"),
             Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => Some("test"),
             _ => None,
         }
@@ -308,6 +338,8 @@ impl KindSpec {
     /// The released models it reads, in the order in which their request ids enter its own.
     pub fn inputs(&self) -> Vec<&ModelRef> {
         match self {
+            Self::Regress(s) => vec![&s.from],
+            Self::Threshold(s) => vec![&s.from],
             Self::Roc(s) => vec![&s.model],
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
@@ -360,17 +392,38 @@ impl KindSpec {
                 };
                 with_choices(fields, &[("method", method), ("sides", sides)])
             }
-            Self::Logistic(s) => json!({
-                "formula": text(&s.formula),
-                "positive": s.positive,
-                "scale": match s.scale { Scaling::Bounds => "bounds", Scaling::None => "none" },
-                "data_norm": s.data_norm,
-                "clip": s.clip.name(),
-                "lambda": s.lambda,
-            }),
-            Self::Linear(s) => {
-                json!({"formula": text(&s.formula), "clip": s.clip.name(), "grid_bits": s.grid_bits})
+            Self::Logistic(s) => {
+                let lambda = match s.lambda {
+                    None => Value::Null,
+                    Some(Lambda::Default) => json!("default"),
+                    Some(Lambda::Adjusted) => json!("adjusted"),
+                    Some(Lambda::Value(x)) => json!(x),
+                };
+                let scale = match s.scale {
+                    Scaling::Bounds => "bounds",
+                    Scaling::None => "none",
+                    Scaling::Norm => "norm",
+                };
+                with(
+                    json!({
+                        "formula": text(&s.formula), "positive": s.positive, "scale": scale,
+                        "data_norm": s.data_norm, "clip": s.clip.name(), "lambda": lambda,
+                    }),
+                    |fields| s.extra.canonical(fields),
+                )
             }
+            Self::Linear(s) => with(
+                json!({"formula": text(&s.formula), "clip": s.clip.name(), "grid_bits": s.grid_bits}),
+                |fields| {
+                    s.noise.canonical(fields);
+                    s.reported.canonical(fields);
+                },
+            ),
+            Self::Covariance(s) => s.canonical(),
+            Self::Regress(s) => with(json!({"formula": text(&s.formula)}), |fields| {
+                s.reported.canonical(fields);
+            }),
+            Self::Threshold(s) => s.canonical(),
             Self::Roc(s) => {
                 json!({"bins": s.bins, "threshold_share": s.threshold_share.as_ref().map(format_rational)})
             }
@@ -415,8 +468,16 @@ impl QuantileMethod {
     }
 }
 
+/// A JSON object with more fields.
+fn with(mut value: Value, more: impl FnOnce(&mut serde_json::Map<String, Value>)) -> Value {
+    if let Value::Object(fields) = &mut value {
+        more(fields);
+    }
+    value
+}
+
 impl Clip {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rule => "rule",
             Self::Private => "private",

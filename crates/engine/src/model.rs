@@ -21,6 +21,25 @@ pub struct Model {
     pub coefficients: Vec<(String, f64)>,
 }
 
+/// What a release is computed from besides the rows: a model, or any other released value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Examined {
+    /// A model.
+    Model(Model),
+    /// Another release's value; null stands for one that is not there yet.
+    Value(Value),
+}
+
+impl Examined {
+    /// Reads the value of a release.
+    pub fn read(value: &Value) -> Result<Self, ModelError> {
+        match value.get("family").and_then(Value::as_str) {
+            Some("logistic" | "linear") => Model::read(value).map(Self::Model),
+            _ => Ok(Self::Value(value.clone())),
+        }
+    }
+}
+
 /// Why a model cannot be used, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -302,7 +302,11 @@ fn release(
     }
     let kind = KindSpec::read(&mut section, earlier)?;
     let part = part(&mut section, &kind, has_split)?;
-    let budget = budget(&mut section)?;
+    let budget = if kind.is_free() {
+        free(&mut section)?
+    } else {
+        budget(&mut section)?
+    };
     let repeat = section
         .get("repeat")
         .map(|i| i.count(0, 1_000_000, "Write repeat = 1 for one fresh draw."))
@@ -364,6 +368,22 @@ fn part(
     }
 }
 
+/// No budget: the release is computed from released values.
+fn free(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
+    for key in ["epsilon", "delta", "rho"] {
+        if let Some(item) = section.get(key) {
+            return Err(item
+                .refuse("this release is computed from released values and costs nothing")
+                .accepting("Remove it."));
+        }
+    }
+    Ok(BudgetSpec {
+        epsilon: None,
+        delta: None,
+        rho: None,
+    })
+}
+
 fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
     let epsilon = section
         .get("epsilon")
@@ -393,19 +413,11 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
 
 /// Refuses an unknown kind, naming the nearest one and those planned for later.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 6] = [
-        "naive_bayes",
-        "covariance",
-        "regress",
-        "select",
-        "auc",
-        "verify",
-    ];
+    const PLANNED: [&str; 4] = ["naive_bayes", "select", "auc", "verify"];
     let known = crate::kinds::NAMES;
     if PLANNED.contains(&name) {
         let instead = match name {
             "auc" => " A `roc` release contains the area under the curve.",
-            "regress" | "covariance" => " A `linear` release fits a regression.",
             _ => "",
         };
         return item

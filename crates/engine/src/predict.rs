@@ -7,7 +7,7 @@ use std::path::Path;
 
 use reticent_mechanisms::program::{Comparison, Expr, Function};
 use reticent_mechanisms::rows::{Kind, Missing, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::{Error, Failure};
 use crate::formula::{Family, Response};
@@ -17,12 +17,128 @@ use crate::outcome::Refusal;
 /// Predicts every row of a CSV file (also .gz) with a model given as `release.json#id`.
 ///
 /// The result is CSV with one line per row: for a logistic model `probability` and `class` (the positive
-/// level from probability ½ on), for a linear one `prediction`. A row with a missing or undeclared cell has
-/// empty predictions. Numbers are clamped to the bounds the model was fitted under.
-pub fn predict(model: &str, data: &Path) -> Result<String, Failure> {
+/// level from the threshold on), for a linear one `prediction`; with one level against the rest, `probability` is that of the
+/// most probable level, its share of the sum over the levels. The threshold is ½, a number, or a released one,
+/// `release.json#id`. A row with a missing or undeclared cell has empty predictions. Numbers are clamped to the bounds the
+/// model was fitted under.
+pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<String, Failure> {
+    let (path, value) = released(model, "model")?;
+    let refuse = |what: String| Refusal::request(what).in_file(&path);
+    let schema: Schema = value
+        .get("columns")
+        .cloned()
+        .and_then(|c| serde_json::from_value(c).ok())
+        .ok_or_else(|| {
+            refuse("the model does not say which columns it was fitted on".to_owned())
+        })?;
+    let threshold = threshold.map(threshold_of).transpose()?;
+    if value.get("family").and_then(Value::as_str) == Some("one_against_rest") {
+        if threshold.is_some() {
+            return Err(refuse("a threshold needs a model of two classes".to_owned()).into());
+        }
+        return most_probable(&value, &schema, data, &refuse);
+    }
+    let model = Model::read(&value).map_err(|e| refuse(e.to_string()))?;
+    let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
+    let predictor = model.linear_predictor(&design);
+    let rows = Rows::open(data, &schema, &predictor)?;
+    let mut out = String::new();
+    let classes = classes(&design.response, model.family);
+    if classes.is_none() && threshold.is_some() {
+        return Err(refuse("a threshold needs a model of two classes".to_owned()).into());
+    }
+    out.push_str(if classes.is_some() {
+        "probability,class\n"
+    } else {
+        "prediction\n"
+    });
+    let threshold = threshold.unwrap_or(0.5);
+    for cells in rows.cells {
+        let linear = cells.as_ref().map(|c| evaluate(&predictor, c));
+        match (&classes, linear) {
+            (Some((yes, no)), Some(x)) => {
+                let p = 1.0 / (1.0 + (-x).exp());
+                let _ = writeln!(out, "{p},{}", field(if p >= threshold { yes } else { no }));
+            }
+            (None, Some(x)) => {
+                let _ = writeln!(out, "{x}");
+            }
+            (Some(_), None) => out.push_str(",\n"),
+            (None, None) => out.push_str("\"\"\n"),
+        }
+    }
+    Ok(out)
+}
+
+/// A number between 0 and 1, or that of a released threshold.
+fn threshold_of(text: &str) -> Result<f64, Failure> {
+    let refuse = || {
+        Refusal::request("not a probability threshold")
+            .for_key("--threshold")
+            .with_value(text)
+            .accepting("Write a number from 0 to 1, or release.json#id of a threshold release.")
+    };
+    let value = match text.parse::<f64>() {
+        Ok(x) => Some(x),
+        Err(_) if text.contains('#') => {
+            let (_, value) = released(text, "--threshold")?;
+            value.get("threshold").and_then(Value::as_f64)
+        }
+        Err(_) => None,
+    };
+    Ok(value
+        .filter(|x| (0.0..=1.0).contains(x))
+        .ok_or_else(refuse)?)
+}
+
+/// Each row's most probable level.
+fn most_probable(
+    value: &Value,
+    schema: &Schema,
+    data: &Path,
+    refuse: &dyn Fn(String) -> Refusal,
+) -> Result<String, Failure> {
+    let classes = value.get("classes").and_then(Value::as_array);
+    let mut levels = Vec::new();
+    let mut predictors = Vec::new();
+    for class in classes.into_iter().flatten() {
+        let level = class.get("level").and_then(Value::as_str).unwrap_or("");
+        let one = json!({"family": "logistic", "formula": value.get("formula"), "positive": level, "terms": class.get("terms")});
+        let model = Model::read(&one).map_err(|e| refuse(e.to_string()))?;
+        let design = model.design(schema).map_err(|e| refuse(e.to_string()))?;
+        predictors.push(model.linear_predictor(&design));
+        levels.push(level.to_owned());
+    }
+    let Some(all) = predictors.iter().cloned().reduce(Expr::add) else {
+        return Err(refuse("the model has no classes".to_owned()).into());
+    };
+    let mut out = "probability,class\n".to_owned();
+    for cells in Rows::open(data, schema, &all)?.cells {
+        let Some(cells) = cells else {
+            out.push_str(",\n");
+            continue;
+        };
+        let mut total = 0.0;
+        let mut best: Option<(f64, &String)> = None;
+        for (predictor, level) in predictors.iter().zip(&levels) {
+            let p = 1.0 / (1.0 + (-evaluate(predictor, &cells)).exp());
+            total += p;
+            if best.is_none_or(|b| p > b.0) {
+                best = Some((p, level));
+            }
+        }
+        if let Some((p, level)) = best {
+            let _ = writeln!(out, "{},{}", p / total.max(f64::MIN_POSITIVE), field(level));
+        }
+    }
+    Ok(out)
+}
+
+/// The file and the value of `release.json#id`.
+fn released(model: &str, key: &str) -> Result<(std::path::PathBuf, Value), Failure> {
     let (path, id) = model.split_once('#').ok_or_else(|| {
         Refusal::request("names no release")
-            .for_key("model")
+            .for_key(key)
             .with_value(model)
             .accepting("Write release.json#id.")
     })?;
@@ -36,40 +152,8 @@ pub fn predict(model: &str, data: &Path) -> Result<String, Failure> {
         .flatten()
         .find(|r| r.get("id").and_then(Value::as_str) == Some(id))
         .ok_or_else(|| refuse(format!("there is no release \"{id}\"")))?;
-    let value = release.get("value").unwrap_or(&Value::Null);
-    let model = Model::read(value).map_err(|e| refuse(e.to_string()))?;
-    let schema: Schema = value
-        .get("columns")
-        .cloned()
-        .and_then(|c| serde_json::from_value(c).ok())
-        .ok_or_else(|| {
-            refuse("the model does not say which columns it was fitted on".to_owned())
-        })?;
-    let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
-    let predictor = model.linear_predictor(&design);
-    let rows = Rows::open(data, &schema, &predictor)?;
-    let mut out = String::new();
-    let classes = classes(&design.response, model.family);
-    out.push_str(if classes.is_some() {
-        "probability,class\n"
-    } else {
-        "prediction\n"
-    });
-    for cells in rows.cells {
-        let linear = cells.as_ref().map(|c| evaluate(&predictor, c));
-        match (&classes, linear) {
-            (Some((yes, no)), Some(x)) => {
-                let p = 1.0 / (1.0 + (-x).exp());
-                let _ = writeln!(out, "{p},{}", field(if p >= 0.5 { yes } else { no }));
-            }
-            (None, Some(x)) => {
-                let _ = writeln!(out, "{x}");
-            }
-            (Some(_), None) => out.push_str(",\n"),
-            (None, None) => out.push_str("\"\"\n"),
-        }
-    }
-    Ok(out)
+    let value = release.get("value").cloned().unwrap_or(Value::Null);
+    Ok((Path::new(path).to_owned(), value))
 }
 
 /// What the two predicted classes of a logistic model are called.

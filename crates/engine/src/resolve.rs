@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::budget::{Payment, payment};
 use crate::dataset::{Dataset, Unit};
 use crate::failure::Failure;
-use crate::model::Model;
+use crate::model::Examined;
 use crate::outcome::Refusal;
 use crate::plan::{ModelRef, Plan, ReleaseSpec};
 use crate::request::{digest, identify, request_id};
@@ -48,8 +48,8 @@ pub struct Entry {
 pub enum Input {
     /// A release of the same plan, by position among the entries.
     Entry(usize),
-    /// A model from a file.
-    File(Model),
+    /// A released value from a file.
+    File(Examined),
 }
 
 /// A plan with everything public that pricing and running need.
@@ -271,7 +271,7 @@ fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f
 }
 
 /// Reads a model from a `release.json`: a released one, or coefficients declared public.
-fn from_file(path: &Path, id: &str) -> Result<(Model, RequestId), Refusal> {
+fn from_file(path: &Path, id: &str) -> Result<(Examined, RequestId), Refusal> {
     let refuse = |what: String| Refusal::request(what).for_key("model").in_file(path);
     let text = std::fs::read_to_string(path)
         .map_err(|e| refuse(format!("the model file cannot be read: {e}")))?;
@@ -289,6 +289,6 @@ fn from_file(path: &Path, id: &str) -> Result<(Model, RequestId), Refusal> {
             .accepting("Only a released model, or coefficients the curator declares with \"receipt\": \"public\", can be examined."));
     }
     let value = release.get("value").unwrap_or(&Value::Null);
-    let model = Model::read(value).map_err(|e| refuse(e.to_string()))?;
+    let model = Examined::read(value).map_err(|e| refuse(e.to_string()))?;
     Ok((model, digest(&json!({"value": value, "receipt": receipt}))))
 }

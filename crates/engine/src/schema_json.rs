@@ -117,8 +117,10 @@ mod tests {
     fn example(kind: &str) -> &'static str {
         match kind {
             "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
-            "crosstab" => "columns = [\"x\"]",
+            "crosstab" | "covariance" => "columns = [\"x\"]",
             "logistic" | "linear" => "formula = \"y ~ x\"",
+            "regress" => "from = \"cov\"\nformula = \"y ~ x\"",
+            "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",
             "roc" | "binned_residuals" => "model = \"log\"",
             _ => "",
@@ -130,7 +132,14 @@ mod tests {
             "version = 1\ndataset = \"d.toml\"\n{top}\n\
              [[release]]\nid = \"log\"\nkind = \"logistic\"\nformula = \"y ~ x\"\nepsilon = 1\n\
              [[release]]\nid = \"lin\"\nkind = \"linear\"\nformula = \"y ~ x\"\nepsilon = 1\n\
-             [[release]]\nid = \"r\"\nkind = \"{kind}\"\nepsilon = 1\n{}\n{more}\n",
+             [[release]]\nid = \"cov\"\nkind = \"covariance\"\ncolumns = [\"x\", \"y\"]\nepsilon = 1\n\
+             [[release]]\nid = \"curve\"\nkind = \"roc\"\nmodel = \"log\"\nepsilon = 1\n\
+             [[release]]\nid = \"r\"\nkind = \"{kind}\"\n{}\n{}\n{more}\n",
+            if matches!(kind, "regress" | "threshold") {
+                ""
+            } else {
+                "epsilon = 1"
+            },
             example(kind)
         );
         Plan::parse(&text, Path::new("p.toml"))
@@ -170,7 +179,7 @@ mod tests {
     fn defaults_in_the_schema_are_those_of_the_parser() {
         let schema = json(PLAN);
         for kind in NAMES {
-            let canonical = plan(kind, "", "").unwrap().releases[2].canonical();
+            let canonical = plan(kind, "", "").unwrap().releases[4].canonical();
             for (key, property) in schema["$defs"][kind]["properties"].as_object().unwrap() {
                 let Some(default) = property.get("default") else {
                     continue;

@@ -13,7 +13,7 @@ use crate::books;
 use crate::dataset::{MissingPolicy, OtherPolicy};
 use crate::failure::{Error, Failure};
 use crate::methods;
-use crate::model::Model;
+use crate::model::Examined;
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Input, Resolved};
 
@@ -170,10 +170,10 @@ pub(crate) fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Fai
     Ok(())
 }
 
-fn placeholder(resolved: &Resolved, input: &Input) -> Result<Model, Refusal> {
+fn placeholder(resolved: &Resolved, input: &Input) -> Result<Examined, Refusal> {
     match input {
         Input::File(model) => Ok(model.clone()),
-        Input::Entry(at) => methods::blank_model(resolved, &resolved.entries[*at]),
+        Input::Entry(at) => methods::blank(resolved, &resolved.entries[*at]),
     }
 }
 
@@ -218,7 +218,7 @@ fn build(
     resolved: &Resolved,
     entry: &Entry,
     rows: Option<f64>,
-    model: Option<&Model>,
+    model: Option<&Examined>,
 ) -> Result<(RowProgram, Box<dyn reticent_mechanisms::Mechanism>), Failure> {
     let frame = frame(resolved, entry);
     let mut context = context(resolved, &frame);
@@ -436,7 +436,7 @@ fn fulfil(
                 Some(Input::File(model)) => Some(model.clone()),
                 Some(Input::Entry(of)) => {
                     let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
-                    Some(Model::read(value).map_err(|e| {
+                    Some(Examined::read(value).map_err(|e| {
                         Error::Release(format!("release {}: {e}", resolved.entries[*of].id))
                     })?)
                 }

@@ -7,6 +7,7 @@
 //!
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
 //! * [`histogram`]: ten algorithms for counts of many cells and range queries.
+//! * [`covariance`]: second moments, and any regression from them at no cost; [`threshold`]: classes from a released ROC.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`counters`]: strategies for running totals and the totals of their noisy answers.
@@ -20,7 +21,9 @@ pub mod auc;
 pub mod binned;
 mod common;
 pub mod counters;
+pub mod covariance;
 mod curve;
+mod derived;
 mod design;
 mod ends;
 pub mod histogram;
@@ -35,6 +38,7 @@ pub mod selection;
 pub mod simple;
 pub mod sparse_vector;
 mod student;
+pub mod threshold;
 pub mod zcdp;
 
 pub use common::{Facts, Prepared, StatisticsError};

@@ -7,6 +7,8 @@ use reticent_mechanisms::program::Expr;
 use serde::Serialize;
 
 use crate::common::{Facts, StatisticsError, size, widen};
+use crate::covariance::{self, Rows};
+use crate::linear::PureNoise;
 use crate::{binned, linear, logistic, residuals, roc};
 
 /// A prediction: a number where there is one, a sentence always.
@@ -212,6 +214,28 @@ pub fn linear(facts: &Facts<'_>, columns: usize, payment: &Payment) -> Predictio
         "intervals of the coefficients include the privacy noise",
         None,
     )
+}
+
+/// A covariance matrix of `columns` columns; none if the budget cannot be calibrated.
+pub fn covariance(
+    facts: &Facts<'_>,
+    columns: usize,
+    data_norm: Option<f64>,
+    payment: &Payment,
+) -> Option<Prediction> {
+    let rows = data_norm.map_or(Rows::Box, Rows::Ball);
+    let found = covariance::error(payment, PureNoise::Auto, columns, rows, facts.context).ok()?;
+    let epsilon = linear::budget(payment, facts.context);
+    let sentence = match facts.rows {
+        Some(n) => format!(
+            "covariances within {:.2e} of the product of the two ranges, with probability .95",
+            found.entry / n.max(1.0)
+        ),
+        None => "intervals of regressions from it include the privacy noise".to_owned(),
+    };
+    let signal = facts.rows.map(|n| n * epsilon);
+    let enough = 100.0 * size(columns.max(1));
+    Some(against(epsilon, signal, enough, &sentence, None))
 }
 
 /// A ROC curve; area errors by interpolation in a table of simulations (smooth scores).

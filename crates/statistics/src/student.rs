@@ -23,10 +23,18 @@ pub(crate) fn tail(t: f64, df: f64) -> f64 {
     incomplete_beta(df / (df + t * t), 0.5 * df, 0.5)
 }
 
+/// P(F > f) on (k, m) degrees of freedom = I_{m/(m+kf)}(m/2, k/2); 1 for f ≤ 0.
+pub(crate) fn f_tail(f: f64, k: f64, m: f64) -> f64 {
+    if f.is_nan() {
+        return f64::NAN;
+    }
+    incomplete_beta(m / (m + k * f.max(0.0)), 0.5 * m, 0.5 * k)
+}
+
 /// Regularised incomplete beta function by its continued fraction (Lentz).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
+    if x.is_nan() || x <= 0.0 {
+        return if x.is_nan() { x } else { 0.0 };
     }
     if x >= 1.0 {
         return 1.0;

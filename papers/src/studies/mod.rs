@@ -3,7 +3,9 @@
 pub(crate) mod adult;
 pub mod adult_binned;
 pub mod adult_roc;
+pub mod covariance;
 pub mod dpbench;
+pub mod models;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;

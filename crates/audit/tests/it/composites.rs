@@ -12,8 +12,8 @@ use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, histogram, linear, logistic,
-    residuals, roc, selection, simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, covariance, histogram,
+    linear, logistic, residuals, roc, selection, simple,
 };
 use serde_json::Value;
 
@@ -83,6 +83,14 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             &linear::Config::new(Payment::Pure { epsilon: e }),
         ),
         "auc" => auc::prepare(facts, &score, y(), &e),
+        "covariance" => covariance::prepare(
+            facts,
+            &[("x".to_owned(), x()), ("y".to_owned(), y())],
+            &covariance::Config {
+                clip: linear::Clip::Private,
+                ..covariance::Config::new(Payment::Pure { epsilon: e })
+            },
+        ),
         "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
         "residuals" => residuals::prepare(
             facts,

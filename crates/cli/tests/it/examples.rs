@@ -53,6 +53,41 @@ fn price_equals_ledger(folder: &Folder, plan: &str) {
     assert_eq!(ledger["unpublished"], 0);
 }
 
+/// Regressions and thresholds read off released values cost nothing, and a released threshold decides classes.
+#[test]
+fn derived_releases_are_free() {
+    let folder = example("pums");
+    price_equals_ledger(&folder, "plan_covariance.toml");
+    let text = std::fs::read_to_string(folder.path("out/plan_covariance/release.json")).unwrap();
+    let release = json(&text);
+    for r in &release["releases"].as_array().unwrap()[1..] {
+        assert_eq!(r["kind"], "regress");
+        assert_eq!(r["receipt"]["cost"]["add_remove"]["epsilon"], "0");
+        assert!(r["value"]["terms"][1]["p"].is_number());
+    }
+    let folder = example("adult");
+    folder.reticent(&["run", "plan_threshold.toml"]).code(0);
+    let model = "out/plan_threshold/release.json#income_youden";
+    std::fs::write(
+        folder.path("new.csv"),
+        "age,education_num,sex,hours_per_week\n50,13,Male,45\n20,9,Female,20\n",
+    )
+    .unwrap();
+    let classes = |threshold: &str| -> Vec<String> {
+        let done = folder.reticent(&["predict", model, "new.csv", "--threshold", threshold]);
+        let text = done.code(0).out;
+        (text.lines().skip(1))
+            .map(|l| l.rsplit(',').next().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(classes("0"), [">50K", ">50K"]);
+    assert_eq!(classes("1"), ["<=50K", "<=50K"]);
+    assert_eq!(classes("out/plan_threshold/release.json#cut").len(), 2);
+    folder
+        .reticent(&["predict", model, "new.csv", "--threshold", "7"])
+        .code(2);
+}
+
 #[test]
 fn adult_runs_and_its_price_is_its_ledger() {
     let folder = example("adult");

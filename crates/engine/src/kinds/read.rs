@@ -7,9 +7,10 @@ use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::simple::{Search, Sides};
 
 use super::{
-    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS, DEFAULT_GRID_BITS,
-    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantileMethod,
-    QuantilesSpec, RANGES, ResidualsSpec, RocSpec, Scaling, SumSpec,
+    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CovarianceSpec, CrosstabSpec, DEFAULT_CELLS,
+    DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra, LogisticSpec,
+    MeanSpec, ModelRef, PureNoise, QuantileMethod, QuantilesSpec, RANGES, RegressSpec, Reported,
+    ResidualsSpec, RocSpec, Scaling, SumSpec, ThresholdSpec,
 };
 use crate::document::{Item, Section, quoted};
 use crate::formula;
@@ -52,12 +53,16 @@ impl KindSpec {
             }),
             "logistic" => Self::Logistic(logistic(section)?),
             "linear" => Self::Linear(linear(section)?),
+            "covariance" => Self::Covariance(CovarianceSpec::read(section)?),
+            "regress" => Self::Regress(RegressSpec::read(section, earlier)?),
+            "threshold" => Self::Threshold(ThresholdSpec::read(section, earlier)?),
             "roc" => Self::Roc(roc(section, earlier)?),
             "residuals" => Self::Residuals(ResidualsSpec {
-                model: model(
+                model: reference(
                     section,
                     earlier,
-                    "linear",
+                    "model",
+                    &["linear", "regress"],
                     "A residual plot examines a linear model; for a logistic one ask for binned_residuals.",
                 )?,
                 side: optional_count(
@@ -328,7 +333,7 @@ fn word<T: Copy + Default>(
         .map_or_else(|| Ok(T::default()), |item| item.word(words))
 }
 
-fn optional_count(
+pub(super) fn optional_count(
     section: &mut Section<'_>,
     key: &'static str,
     lowest: u32,
@@ -341,7 +346,7 @@ fn optional_count(
         .transpose()
 }
 
-fn positive_real(
+pub(super) fn positive_real(
     section: &mut Section<'_>,
     key: &'static str,
     fix: &str,
@@ -357,28 +362,49 @@ fn positive_real(
     }
 }
 
-fn formula_of(section: &mut Section<'_>) -> Result<String, Refusal> {
+pub(super) fn formula_of(section: &mut Section<'_>) -> Result<String, Refusal> {
     let fix = "Write a formula as in R, for example formula = \"income ~ age + C(education)\".";
     formula_text(&section.need("formula", fix)?, fix)
 }
 
 fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
     let formula = formula_of(section)?;
+    let fix = "Write the level that counts as positive, for example positive = \">50K\", or a list of levels: each is then fitted against the rest.";
+    let mut levels: Vec<String> = Vec::new();
     let positive = match section.get("positive") {
         None => None,
-        Some(item) => Some(
-            item.name("Write the level that counts as positive, for example positive = \">50K\".")?,
-        ),
+        Some(item) if item.is_list() => {
+            for element in item.list(fix)? {
+                let level = element.name(fix)?;
+                if levels.contains(&level) {
+                    return Err(element
+                        .refuse("this level is listed twice")
+                        .accepting("Remove one of the two."));
+                }
+                levels.push(level);
+            }
+            if levels.len() < 2 || levels.len() > 1000 {
+                return Err(item
+                    .refuse("between 2 and 1000 levels are accepted")
+                    .accepting(fix));
+            }
+            None
+        }
+        Some(item) => Some(item.name(fix)?),
     };
     let scale = match section.get("scale") {
         None => Scaling::Bounds,
-        Some(item) => item.word(&[("bounds", Scaling::Bounds), ("none", Scaling::None)])?,
+        Some(item) => item.word(&[
+            ("bounds", Scaling::Bounds),
+            ("none", Scaling::None),
+            ("norm", Scaling::Norm),
+        ])?,
     };
     let fix = "Write the largest Euclidean norm of a row of predictors that should count, for example data_norm = 2.";
     let data_norm = positive_real(section, "data_norm", fix)?;
-    if scale == Scaling::None && data_norm.is_none() {
+    if scale != Scaling::Bounds && data_norm.is_none() {
         return Err(section
-            .refuse("scale = \"none\" needs the key `data_norm`")
+            .refuse("this scale needs the key `data_norm`")
             .accepting(fix));
     }
     if scale == Scaling::Bounds && data_norm.is_some() {
@@ -398,8 +424,17 @@ fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
             ("private", Clip::Private),
         ])?,
     };
-    let fix = "Write a positive penalty, for example lambda = 0.1, or leave it to the rule.";
-    let lambda = positive_real(section, "lambda", fix)?;
+    let fix = "Write a positive penalty, for example lambda = 0.1, or \"default\", \"adjusted\" or \"rule\".";
+    let lambda = match section.get("lambda") {
+        None => None,
+        Some(item) => match item.text("") {
+            Ok("rule") => None,
+            Ok("default") => Some(Lambda::Default),
+            Ok("adjusted") => Some(Lambda::Adjusted),
+            _ => positive_real(section, "lambda", fix)?.map(Lambda::Value),
+        },
+    };
+    let extra = LogisticExtra::read(section, levels)?;
     Ok(LogisticSpec {
         formula,
         positive,
@@ -407,6 +442,7 @@ fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
         data_norm,
         clip,
         lambda,
+        extra,
     })
 }
 
@@ -427,14 +463,17 @@ fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
         formula,
         clip,
         grid_bits: grid_bits.unwrap_or(DEFAULT_GRID_BITS),
+        noise: PureNoise::read(section)?,
+        reported: Reported::read(section)?,
     })
 }
 
 fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Refusal> {
-    let model = model(
+    let model = reference(
         section,
         earlier,
-        "logistic",
+        "model",
+        &["logistic"],
         "A ROC curve examines a logistic model.",
     )?;
     let bins = match section.get("bins") {
@@ -473,7 +512,7 @@ fn binned_residuals(
     earlier: &[ReleaseSpec],
 ) -> Result<BinnedResidualsSpec, Refusal> {
     let why = "Binned residuals examine a logistic model; for a linear one ask for residuals.";
-    let model = model(section, earlier, "logistic", why)?;
+    let model = reference(section, earlier, "model", &["logistic"], why)?;
     let levels = optional_count(
         section,
         "levels",
@@ -507,14 +546,17 @@ fn binned_residuals(
     })
 }
 
-fn model(
+/// A released value: the id of an earlier release of one of these kinds, or `path#id`.
+pub(super) fn reference(
     section: &mut Section<'_>,
     earlier: &[ReleaseSpec],
-    kind: &str,
+    key: &'static str,
+    kinds: &[&str],
     why: &str,
 ) -> Result<ModelRef, Refusal> {
+    let kind = kinds.join(" or ");
     let fix = format!("Name an earlier {kind} release of this plan, or write \"release.json#id\".");
-    let item = section.need("model", &fix)?;
+    let item = section.need(key, &fix)?;
     let text = item.text(&fix)?;
     if let Some((path, id)) = text.rsplit_once('#') {
         if path.trim().is_empty() || id.trim().is_empty() || path.contains('\0') {
@@ -528,7 +570,7 @@ fn model(
         });
     }
     match earlier.iter().find(|r| r.id == text) {
-        Some(found) if found.kind.name() == kind => Ok(ModelRef::Release(text.to_owned())),
+        Some(found) if kinds.contains(&found.kind.name()) => Ok(ModelRef::Release(text.to_owned())),
         Some(found) => Err(item
             .refuse(format!(
                 "the release \"{text}\" is of kind \"{}\"",
@@ -538,7 +580,7 @@ fn model(
         None => {
             let models: Vec<&str> = earlier
                 .iter()
-                .filter(|r| r.kind.name() == kind)
+                .filter(|r| kinds.contains(&r.kind.name()))
                 .map(|r| r.id.as_str())
                 .collect();
             let advice = if models.is_empty() {

@@ -69,7 +69,7 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
     let code = |key: &str| text(v, key).map(|t| format!("<code>{}</code>", escape(&t)));
     let of_model = code("model").map_or_else(String::new, |m| format!(" of model {m}"));
     match kind {
-        "logistic" | "linear" => {
+        "logistic" | "linear" | "regress" => {
             let formula = code("formula").unwrap_or_default();
             match code("positive").filter(|_| kind == "logistic") {
                 Some(p) => format!("{formula}, positive outcome {p}"),
@@ -145,10 +145,19 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
                 note,
             )
         }
-        "linear" => {
+        "linear" | "regress" => {
             let mut notes = Vec::new();
             if let Some(s) = num(v, "residual_sd") {
                 notes.push(format!("residual standard deviation {}", words::number(s)));
+            }
+            if let Some(f) = v.get("f").filter(|f| f.is_object()) {
+                notes.push(format!(
+                    "F {} on {} and {} degrees of freedom, p {}",
+                    num(f, "statistic").map_or_else(|| words::NONE.to_owned(), words::number),
+                    num(f, "df1").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
+                    num(f, "df2").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
+                    num(f, "p").map_or_else(|| words::NONE.to_owned(), probability),
+                ));
             }
             if let Some(n) = num(v, "n") {
                 notes.push(format!("about {} records", words::fixed(n, 0)));
@@ -158,8 +167,39 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
                 notes.join(", "),
             )
         }
+        "threshold" => (
+            format!(
+                "positive from probability {}",
+                words::fixed(num(v, "threshold")?, 3)
+            ),
+            match (num(v, "sensitivity"), num(v, "specificity")) {
+                (Some(a), Some(b)) => format!(
+                    "sensitivity {}, specificity {}",
+                    words::fixed(a, 3),
+                    words::fixed(b, 3)
+                ),
+                _ => String::new(),
+            },
+        ),
+        "covariance" => (
+            format!("{} columns", list(v, "names").len()),
+            num(v, "n").map_or_else(String::new, |n| {
+                format!("about {} records", words::fixed(n, 0))
+            }),
+        ),
         _ => return None,
     })
+}
+
+/// A p value as R prints it.
+fn probability(p: f64) -> String {
+    if p < 2e-16 {
+        "below 2 × 10⁻¹⁶".to_owned()
+    } else if p < 1e-3 {
+        words::scientific(p, 2)
+    } else {
+        words::fixed(p, 3)
+    }
 }
 
 fn within(v: &Value) -> String {
@@ -186,9 +226,10 @@ fn cell(x: Option<f64>) -> Cell {
 /// The table of a kind.
 fn numbers(kind: &str, v: &Value) -> String {
     match kind {
-        "count" | "sum" | "mean" | "bounds" => String::new(),
+        "count" | "sum" | "mean" | "bounds" | "threshold" => String::new(),
         "logistic" => logistic(v),
-        "linear" => linear(v),
+        "linear" | "regress" => linear(v),
+        "covariance" => covariance(v),
         "roc" => fold(
             "Measured thresholds",
             &[
@@ -280,6 +321,18 @@ fn fold(name: &str, head: &[(&str, Set)], mut rows: Vec<Vec<Cell>>, closed: bool
 }
 
 fn logistic(v: &Value) -> String {
+    let classes = list(v, "classes");
+    if !classes.is_empty() {
+        let each = classes.iter().map(|c| {
+            let level = text(c, "level").unwrap_or_default();
+            format!("<h3>{} against the rest</h3>{}", escape(&level), odds(c))
+        });
+        return each.collect();
+    }
+    odds(v)
+}
+
+fn odds(v: &Value) -> String {
     let rows = list(v, "terms")
         .iter()
         .map(|t| {
@@ -320,6 +373,9 @@ fn linear(v: &Value) -> String {
                 shown("std_error"),
                 shown("sampling_error"),
                 shown("noise_error"),
+                num(t, "t").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 2)),
+                num(t, "p").map_or_else(|| words::NONE.to_owned(), probability),
+                escape(&text(t, "stars").unwrap_or_default()),
             ]
         })
         .collect();
@@ -330,8 +386,88 @@ fn linear(v: &Value) -> String {
         ("std. error", Set::Number),
         ("from sampling", Set::Number),
         ("from noise", Set::Number),
+        ("t", Set::Number),
+        ("p", Set::Number),
+        ("", Set::Text),
     ];
-    fold("Coefficients", &head, rows, false)
+    let mut out = fold("Coefficients", &head, rows, false);
+    if let Some(naive) = v.get("naive").filter(|n| n.is_object()) {
+        out.push_str(&naively(naive));
+    }
+    out
+}
+
+/// The table that ignores the noise, under its warning.
+fn naively(v: &Value) -> String {
+    let rows: Vec<Vec<Cell>> = list(v, "terms")
+        .iter()
+        .map(|t| {
+            vec![
+                escape(&text(t, "name").unwrap_or_default()),
+                cell(num(t, "estimate")),
+                cell(num(t, "std_error")),
+                num(t, "t").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 2)),
+                num(t, "p").map_or_else(|| words::NONE.to_owned(), probability),
+            ]
+        })
+        .collect();
+    let head = [
+        ("term", Set::Text),
+        ("estimate", Set::Number),
+        ("std. error", Set::Number),
+        ("t", Set::Number),
+        ("p", Set::Number),
+    ];
+    fold(
+        "Wrong: as if there were no privacy noise",
+        &head,
+        rows,
+        true,
+    )
+}
+
+fn covariance(v: &Value) -> String {
+    let names: Vec<String> = list(v, "names").iter().filter_map(plain).collect();
+    let matrix = |key: &str, show: &dyn Fn(&Value) -> Cell| -> Vec<Vec<Cell>> {
+        list(v, key)
+            .iter()
+            .zip(&names)
+            .map(|(row, name)| {
+                let cells = row.as_array().into_iter().flatten().map(show);
+                std::iter::once(escape(name)).chain(cells).collect()
+            })
+            .collect()
+    };
+    let head: Vec<(&str, Set)> = std::iter::once(("", Set::Text))
+        .chain(names.iter().map(|n| (n.as_str(), Set::Number)))
+        .collect();
+    let means = list(v, "means");
+    let rows = names
+        .iter()
+        .zip(means)
+        .map(|(n, m)| vec![escape(n), cell(m.as_f64())])
+        .collect();
+    let mut out = fold(
+        "Means",
+        &[("column", Set::Text), ("mean", Set::Number)],
+        rows,
+        false,
+    );
+    let number = |x: &Value| cell(x.as_f64());
+    out.push_str(&fold(
+        "Covariances",
+        &head,
+        matrix("covariance", &number),
+        true,
+    ));
+    let short = |x: &Value| share(x.as_f64());
+    out.push_str(&fold(
+        "Correlations",
+        &head,
+        matrix("correlation", &short),
+        false,
+    ));
+    out
 }
 
 fn histogram(v: &Value) -> String {

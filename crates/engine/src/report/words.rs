@@ -500,6 +500,9 @@ pub(super) fn kind(kind: &str) -> String {
         "bounds" => "Range",
         "logistic" => "Logistic regression",
         "linear" => "Linear regression",
+        "covariance" => "Covariance matrix",
+        "regress" => "Regression from a covariance",
+        "threshold" => "Probability threshold",
         "roc" => "ROC curve",
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
@@ -546,9 +549,16 @@ pub(super) fn reading(kind: &str) -> &'static str {
              log odds about doubles the odds. The noise is inside the fit, so these estimates carry no interval; judge \
              the model by its ROC curve and binned residuals."
         }
-        "linear" => {
+        "linear" | "regress" => {
             "Each bar covers the true coefficient in 95 of 100 studies, sampling error and privacy noise together. \
              A bar that crosses the zero line does not tell the sign of the effect."
+        }
+        "covariance" => {
+            "Covariances are as released, with noise; correlations are taken after a repair that makes the matrix possible \
+             (no negative eigenvalue). Any regression among these columns can be read off this release without further cost."
+        }
+        "threshold" => {
+            "A row counts as positive from this probability on. It was read off the released ROC curve, so it costs nothing."
         }
         "roc" => {
             "The higher the curve above the diagonal, the better the model separates the two classes; on the diagonal it does \
@@ -587,6 +597,14 @@ pub(super) fn flag(flag: &str) -> String {
         }
         "no_cells_above_noise" => "No cell rose above the noise threshold, so no points are drawn.",
         "flat_box" => "The released box has no width in one direction: all values look equal at this noise level.",
+        "not_positive_semidefinite" => {
+            "The noise made the matrix impossible (a negative eigenvalue). The raw matrix and a repaired one are both given."
+        }
+        "rows_shortened_with_outcome" => {
+            "Long rows were shortened with the outcome counted in their length, which can bias this regression; ask for the covariance with clip = \"none\" to avoid it."
+        }
+        "threshold_not_measured" => "The curve has no measured threshold; ½ is used.",
+        "projection_not_needed" => "The projection would not have reduced the number of columns, so none was made.",
         "rows_clipped" => "Long rows were shortened before fitting, at a released limit.",
         "constant_term" => "A term is constant over its declared bounds; it was left out and has coefficient 0.",
         "eigenvalues_floored" => {

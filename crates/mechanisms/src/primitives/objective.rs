@@ -101,7 +101,7 @@ pub struct Calibration {
     /// Scale of η.
     pub solver_scale: Rational,
     /// e with ½ < R·2^−e ≤ 1: rows are scaled by 2^−e.
-    exponent: i32,
+    pub(super) exponent: i32,
 }
 
 impl Objective {
@@ -199,7 +199,7 @@ fn power(e: i32) -> Rational {
 
 impl Calibration {
     /// A quantity with the unit of rows^k, for rows scaled into the unit ball.
-    fn scaled(&self, x: &Rational, k: i32) -> Rational {
+    pub(super) fn scaled(&self, x: &Rational, k: i32) -> Rational {
         x * power(-self.exponent.saturating_mul(k))
     }
 

@@ -136,10 +136,10 @@ impl Payment {
 }
 
 /// The public facts about z that sensitivities are computed from.
-struct Shape {
+pub(super) struct Shape {
     /// Coordinates of z.
-    dimension: usize,
-    bits: u32,
+    pub(super) dimension: usize,
+    pub(super) bits: u32,
     /// Upper bound on ‖z‖².
     squared_norm: Rational,
     /// Upper bound on Σ|z_i|.
@@ -151,7 +151,7 @@ struct Shape {
     reason = "rational arithmetic with positive constant divisors"
 )]
 impl Shape {
-    fn of(fold: &Fold) -> Result<Self, DeskError> {
+    pub(super) fn of(fold: &Fold) -> Result<Self, DeskError> {
         let Fold::Moments {
             terms,
             response,
@@ -200,7 +200,7 @@ impl Shape {
     }
 
     /// L2 sensitivity of the isometric vector for one record.
-    fn frobenius(&self, relation: Relation) -> Rational {
+    pub(super) fn frobenius(&self, relation: Relation) -> Rational {
         match relation {
             Relation::AddRemove => self.squared_norm.clone(),
             Relation::ReplaceOne => sqrt_upper(&Rational::from(2u8)) * &self.squared_norm,

@@ -5,6 +5,7 @@ use reticent_mechanisms::primitives::NoisyMoments;
 use serde_json::{Value, json};
 
 use crate::common::number;
+use crate::student;
 
 /// A fit in the coordinates of z.
 pub(super) struct Fit {
@@ -41,6 +42,7 @@ pub(super) fn rows_of(
     estimate: &[f64],
     (sampling, noise): (&[f64], &[f64]),
     t: f64,
+    df: f64,
 ) -> (Vec<Value>, bool) {
     let mut finite = true;
     let terms = names
@@ -52,6 +54,7 @@ pub(super) fn rows_of(
             let (vs, vn) = (at(sampling).max(0.0), at(noise).max(0.0));
             let se = (vs + vn).sqrt();
             finite &= b.is_finite() && se.is_finite();
+            let p = student::tail((b / se).abs(), df);
             json!({
                 "name": name,
                 "estimate": number(b),
@@ -60,14 +63,28 @@ pub(super) fn rows_of(
                 "noise_error": number(vn.sqrt()),
                 "conf_low": number(b - t * se),
                 "conf_high": number(b + t * se),
+                "t": number(b / se),
+                "p": number(p),
+                "stars": stars(p),
             })
         })
         .collect();
     (terms, finite)
 }
 
+/// R's significance codes.
+fn stars(p: f64) -> &'static str {
+    match p {
+        p if p < 0.001 => "***",
+        p if p < 0.01 => "**",
+        p if p < 0.05 => "*",
+        p if p < 0.1 => ".",
+        _ => "",
+    }
+}
+
 /// The full symmetric matrix of a released triangle.
-pub(super) fn triangle(noisy: &NoisyMoments, dimension: usize) -> DMatrix<f64> {
+pub(crate) fn triangle(noisy: &NoisyMoments, dimension: usize) -> DMatrix<f64> {
     let mut full = DMatrix::zeros(dimension, dimension);
     let mut entries = noisy.entries.iter();
     for i in 0..dimension {

@@ -4,30 +4,32 @@
 //! triangle of Σ zzᵀ, z = f·(g, x, y), gives coefficients, residual deviation, R² and intervals. Everything
 //! is mapped back to the user's scale by an affine change of coordinates.
 
+mod equation;
 mod fit;
+mod step;
+mod sweep;
 
-use nalgebra::{DMatrix, DVector};
 use reticent_accounting::{
     AccountingError, Currency, Event, Rational, Relation, rational_to_f64, share,
 };
 use reticent_mechanisms::fold::{Axis, Cut, Fold, Shorten};
-use reticent_mechanisms::primitives::{NoisyMoments, Payment, Quantile, SecondMoments};
+use reticent_mechanisms::primitives::{NoisyMoments, Payment, Quantile};
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::common::{Facts, Prepared, StatisticsError, number, size, sum_of, with_metadata};
+use crate::common::{Facts, Prepared, StatisticsError, size, sum_of, with_metadata};
 use crate::design::{Affine, DesignSpec};
-use crate::simple::flags;
-use crate::student;
 use crate::zcdp::epsilon_of_pure;
-use fit::{Fit, fit, floored_inverse, rows_of, solve_lifted, triangle};
+pub(crate) use equation::Equation;
+pub use equation::{Options, Prediction};
+pub(crate) use fit::triangle;
+pub use step::PureNoise;
+pub(crate) use step::Step;
+pub use sweep::sweep;
 
 /// Cells of the grid on which the row clip is chosen.
 const CLIP_CELLS: u32 = 1000;
-/// Floor of the eigenvalues of the X block, in units of s·√(2p).
-const FLOOR: f64 = 0.5;
-
 /// Whether rows are shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clip {
@@ -46,6 +48,10 @@ pub struct Config {
     pub clip: Clip,
     /// Rows are rounded to multiples of 2^−bits of the width of their bounds; 8 to 24.
     pub grid_bits: u32,
+    /// Which noise pays with pure ε.
+    pub noise: PureNoise,
+    /// What is reported.
+    pub options: Options,
 }
 
 impl Config {
@@ -55,6 +61,8 @@ impl Config {
             payment,
             clip: Clip::Private,
             grid_bits: 20,
+            noise: PureNoise::Auto,
+            options: Options::default(),
         }
     }
 }
@@ -66,13 +74,8 @@ pub fn prepare(
     config: &Config,
 ) -> Result<Prepared, StatisticsError> {
     design.check()?;
-    if !(8..=24).contains(&config.grid_bits) {
-        return Err(StatisticsError::Parameter {
-            name: "grid_bits",
-            value: config.grid_bits.to_string(),
-            fix: "give 8 to 24".to_owned(),
-        });
-    }
+    grid_bits(config.grid_bits)?;
+    config.options.check()?;
     let d = design.terms.len();
     let mut exprs = design.exprs();
     exprs.push(design.outcome.clone());
@@ -101,7 +104,7 @@ pub fn prepare(
     }
     facts.bounds(&terms)?;
     let (for_clip, payment) = divide(&config.payment, clip, facts.context)?;
-    let mechanism = Linear {
+    let mut mechanism = Linear {
         names: design.terms.iter().map(|(n, _)| n.clone()).collect(),
         has_intercept: design.intercept,
         scaling,
@@ -111,24 +114,20 @@ pub fn prepare(
             epsilon,
             level: (97, 100),
         }),
-        moments: SecondMoments {
-            name: "second moments".to_owned(),
-            payment,
-        },
+        moments: Step::laplace(payment),
+        options: config.options,
         bits: config.grid_bits,
         metadata: design.metadata.clone(),
     };
+    let widest = mechanism.fold(mechanism.largest, !clip).0;
+    mechanism.moments = mechanism
+        .moments
+        .choose(config.noise, &widest, facts.context);
     // Sensitivities grow with the clip: if the ends can be calibrated, so can what lies between.
-    for (q, never) in [(0.0, !clip), (mechanism.largest, !clip)] {
-        let (fold, _) = mechanism.fold(q, never);
+    for fold in [mechanism.fold(0.0, !clip).0, widest] {
         mechanism
             .moments
-            .lattices(&fold, facts.context)
-            .map_err(|reason| StatisticsError::Parameter {
-                name: "budget",
-                value: format!("{:?}", config.payment),
-                fix: format!("it cannot be calibrated ({reason})"),
-            })?;
+            .check(&fold, facts.context, &config.payment)?;
     }
     Ok(Prepared {
         terms,
@@ -136,8 +135,19 @@ pub fn prepare(
     })
 }
 
+pub(crate) fn grid_bits(bits: u32) -> Result<(), StatisticsError> {
+    if (8..=24).contains(&bits) {
+        return Ok(());
+    }
+    Err(StatisticsError::Parameter {
+        name: "grid_bits",
+        value: bits.to_string(),
+        fix: "give 8 to 24".to_owned(),
+    })
+}
+
 /// The clip's ε and what is left for the moments; the total is exact in the data set's currency.
-fn divide(
+pub(crate) fn divide(
     payment: &Payment,
     clip: bool,
     context: &Context,
@@ -212,7 +222,8 @@ fn divide(
 
 /// # Claim
 /// The declared budget for the context's relation and unit, in its own currency: one optional [`Quantile`]
-/// and one [`SecondMoments`] are bought.
+/// and one [`SecondMoments`](reticent_mechanisms::primitives::SecondMoments) or, with pure ε, one
+/// [`NormMoments`](reticent_mechanisms::primitives::NormMoments) are bought.
 /// # Assumptions
 /// Those of the primitives.
 /// # Composition
@@ -234,7 +245,8 @@ struct Linear {
     /// Largest possible squared norm of the covariates.
     largest: f64,
     clip: Option<Quantile>,
-    moments: SecondMoments,
+    moments: Step,
+    options: Options,
     bits: u32,
     metadata: Value,
 }
@@ -308,7 +320,7 @@ impl Mechanism for Linear {
         } else {
             (FoldId(0), self.fold(self.largest, true).1)
         };
-        let noisy = desk.second_moments(id, &self.moments)?;
+        let noisy = self.moments.buy(desk, id)?;
         Ok(self.finish(&noisy, g))
     }
 }
@@ -316,184 +328,21 @@ impl Mechanism for Linear {
 impl Linear {
     /// Everything after the purchase.
     fn finish(&self, noisy: &NoisyMoments, g: f64) -> Answer {
-        let d = self.names.len();
-        let p = d + 1;
-        let full = triangle(noisy, p + 1);
-        let gram = full.view((0, 0), (p, p)).into_owned();
-        let cross = full.view((0, p), (p, 1)).column(0).into_owned();
-        let yy = full[(p, p)];
-        let (s, o) = (noisy.sd_diagonal, noisy.sd_off_diagonal);
-        let rows = gram[(0, 0)] / (g * g);
-        let estimated = d + usize::from(self.has_intercept);
-        let n = rows.max(size(estimated) + 1.0);
-        let df = (n - size(estimated)).max(1.0);
-
-        // The user's coordinates u = B·z, y = s_y·y′ + (m_y/g)·z₀.
-        let back = self.back(g);
-        let y_scale = self.outcome_scale();
-        let lift = if self.has_intercept {
-            None
-        } else {
-            Some(back.rows(1, d).into_owned())
+        let equation = Equation {
+            names: &self.names,
+            has_intercept: self.has_intercept,
+            scaling: &self.scaling,
+            full: triangle(noisy, self.names.len() + 2),
+            g,
+            deviations: (noisy.sd_diagonal, noisy.sd_off_diagonal),
+            options: self.options,
         };
-        let y_shift = self.outcome_middle() / g;
-
-        let floor = FLOOR * s * (2.0 * size(p)).sqrt();
-        let fit = fit(
-            &gram,
-            &cross,
-            yy,
-            (s, o),
-            df,
-            floor,
-            lift.as_ref(),
-            y_shift / y_scale,
-        );
-        let prediction_ridge = {
-            let sd_yy = s;
-            let denominator = yy.max(sd_yy).max(1e-300);
-            2.0 * size(p) * o * o / denominator
-        };
-        let (inverse, _, _) = floored_inverse(&gram, floor, prediction_ridge);
-        let shrunk = if let Some(lift) = &lift {
-            solve_lifted(
-                &gram,
-                &cross,
-                lift,
-                floor,
-                prediction_ridge,
-                y_shift / y_scale,
-            )
-        } else {
-            &inverse * &cross
-        };
-
-        let (names, estimate, covariances) = self.to_user(&fit, g, lift.as_ref());
-        let prediction = self.map(&shrunk, g, lift.is_some());
-        let t = student::quantile_95(df);
-        let (sampling, noise) = covariances;
-        let (terms, finite) = rows_of(&names, &estimate, (&sampling, &noise), t);
-        // Total sum of squares around the mean, or around 0 without an intercept, in z-units.
-        let total = if self.has_intercept {
-            yy - full[(0, p)] * full[(0, p)] / gram[(0, 0)].max(floor).max(1e-300)
-        } else {
-            let m = y_shift / y_scale;
-            yy + 2.0 * m * full[(0, p)] + m * m * gram[(0, 0)]
-        };
-        let r_squared = 1.0 - fit.residual_variance * df / total;
-        let usable = total > s && r_squared.is_finite();
-        let value = json!({
-            "family": "linear",
-            "terms": terms,
-            "prediction": names.iter().zip(&prediction).map(|(name, b)| json!({
-                "name": name, "estimate": number(*b),
-            })).collect::<Vec<_>>(),
-            "residual_sd": number(fit.residual_variance.max(0.0).sqrt() * y_scale.abs()),
-            "r_squared": if usable { number(r_squared.clamp(0.0, 1.0)) } else { Value::Null },
-            "df": number(df),
-            "n": number(rows),
-        });
+        let (value, flags) = equation.report();
         Answer {
             value: with_metadata(value, &self.metadata),
             error_95: None,
-            flags: flags(&[
-                (fit.singular, "eigenvalues_floored"),
-                (fit.floored, "residual_below_noise"),
-                (rows < size(estimated) + 1.0, "too_few_rows"),
-                (!usable, "r_squared_undefined"),
-                (
-                    self.scaling.iter().take(d).any(|a| *a == Affine::NOTHING),
-                    "constant_term",
-                ),
-                (!finite, "not_finite"),
-            ]),
+            flags,
         }
-    }
-
-    /// Range of the outcome: y = s_y·y′ + m_y (1 for a constant outcome).
-    fn outcome_scale(&self) -> f64 {
-        self.scaling
-            .last()
-            .filter(|a| a.factor > 0.0)
-            .map_or(1.0, |a| 1.0 / a.factor)
-    }
-
-    fn outcome_middle(&self) -> f64 {
-        self.scaling
-            .last()
-            .filter(|a| a.factor > 0.0)
-            .map_or(0.0, |a| -a.shift / a.factor)
-    }
-
-    /// B: row 0 is the constant 1, row j the j-th term on the user's scale, as functions of z.
-    fn back(&self, g: f64) -> DMatrix<f64> {
-        let p = self.names.len() + 1;
-        let mut b = DMatrix::zeros(p, p);
-        b[(0, 0)] = 1.0 / g;
-        for (j, a) in self.scaling.iter().take(p - 1).enumerate() {
-            if a.factor > 0.0 {
-                b[(j + 1, 0)] = -a.shift / a.factor / g;
-                b[(j + 1, j + 1)] = 1.0 / a.factor;
-            }
-        }
-        b
-    }
-
-    /// Maps coefficients of z (with intercept) or of the lifted design (without) to the user's scale.
-    fn map(&self, b: &DVector<f64>, g: f64, lifted: bool) -> Vec<f64> {
-        let scale = self.outcome_scale();
-        if lifted {
-            return b.iter().map(|x| x * scale).collect();
-        }
-        let matrix = self.user_from_z(g);
-        let mut all: Vec<f64> = (matrix * b * scale).iter().copied().collect();
-        if let Some(first) = all.first_mut() {
-            *first += self.outcome_middle();
-        }
-        all
-    }
-
-    /// (y-units aside) user coefficients from z coefficients: β_j = b_j·a_j, β₀ = g·b₀ + Σ b_j·shift_j.
-    fn user_from_z(&self, g: f64) -> DMatrix<f64> {
-        let p = self.names.len() + 1;
-        let mut t = DMatrix::zeros(p, p);
-        t[(0, 0)] = g;
-        for (j, a) in self.scaling.iter().take(p - 1).enumerate() {
-            t[(0, j + 1)] = a.shift;
-            t[(j + 1, j + 1)] = a.factor;
-        }
-        t
-    }
-
-    #[allow(clippy::type_complexity, reason = "names, estimates and two diagonals")]
-    fn to_user(
-        &self,
-        fit: &Fit,
-        g: f64,
-        lift: Option<&DMatrix<f64>>,
-    ) -> (Vec<String>, Vec<f64>, (Vec<f64>, Vec<f64>)) {
-        let mut names = self.names.clone();
-        let estimate = self.map(&fit.b, g, lift.is_some());
-        let y2 = self.outcome_scale().powi(2);
-        let diagonal = |m: &DMatrix<f64>| -> Vec<f64> {
-            if lift.is_some() {
-                return m.diagonal().iter().map(|v| v * y2).collect();
-            }
-            let t = self.user_from_z(g);
-            (&t * m * t.transpose())
-                .diagonal()
-                .iter()
-                .map(|v| v * y2)
-                .collect()
-        };
-        if lift.is_none() {
-            names.insert(0, "(Intercept)".to_owned());
-        }
-        (
-            names,
-            estimate,
-            (diagonal(&fit.sampling), diagonal(&fit.noise)),
-        )
     }
 }
 

@@ -42,11 +42,14 @@ fn linear_fit(table: &Table, design: &DesignSpec) -> Value {
         },
         clip: linear::Clip::None,
         grid_bits: 24,
+        noise: linear::PureNoise::Laplace,
+        options: linear::Options::default(),
     };
     let prepared = linear::prepare(&table.facts(&context, None), design, &config).unwrap();
     table.run(&context, &prepared, &mut Silent).0.value
 }
 
+#[allow(clippy::too_many_lines, reason = "one reference file")]
 #[test]
 fn linear_meets_least_squares() {
     let golden = json("ols.json");
@@ -96,6 +99,40 @@ fn linear_meets_least_squares() {
                 1e-6
             ));
         }
+        let (t, p) = (floats(&model["t"]), floats(&model["p"]));
+        for (i, term) in value["terms"].as_array().unwrap().iter().enumerate() {
+            assert!(
+                close(term["t"].as_f64().unwrap(), t[i], 1e-4, 0.0),
+                "{name} {i}"
+            );
+            let got = term["p"].as_f64().unwrap();
+            assert!(
+                close(got, p[i], 1e-3 * (1.0 + t[i] * t[i]), 1e-300),
+                "{name} {i}: {got} {}",
+                p[i]
+            );
+            let stars = match p[i] {
+                p if p < 0.001 => "***",
+                p if p < 0.01 => "**",
+                p if p < 0.05 => "*",
+                p if p < 0.1 => ".",
+                _ => "",
+            };
+            assert_eq!(term["stars"], stars);
+        }
+        let f = &value["f"];
+        assert!(close(
+            f["statistic"].as_f64().unwrap(),
+            model["f"].as_f64().unwrap(),
+            1e-4,
+            0.0
+        ));
+        assert_eq!(f["df1"], wanted.len());
+        let (got, want) = (f["p"].as_f64().unwrap(), model["f_p"].as_f64().unwrap());
+        assert!(
+            close((got + 1e-300).ln(), (want + 1e-300).ln(), 1e-3, 0.5),
+            "{name}: {got} {want}"
+        );
         let r2 = value["r_squared"].as_f64().unwrap();
         assert!(
             close(r2, model["r2"].as_f64().unwrap(), 1e-5, 0.0),
@@ -170,12 +207,12 @@ fn exact_logistic(
             * (1.0 + 1e-9);
         let context = context();
         let config = logistic::Config {
-            epsilon: rational("1000000"),
             scaling: scaling(norm),
             clip: logistic::Clip::None,
             penalty: Some(logistic::Penalty::Mean(
                 fit["lambda_used"].as_f64().unwrap(),
             )),
+            ..logistic::Config::new(rational("1000000"))
         };
         let spec = design(&names[..covariates], true, outcome);
         let rows = fit["n"].as_f64();
@@ -216,10 +253,10 @@ fn logistic_scaling_is_undone() {
     let table = reals(&[("x", x.clone(), 30.0, 70.0), ("y", y.clone(), 0.0, 1.0)]);
     let context = context();
     let config = logistic::Config {
-        epsilon: rational("1000000"),
         scaling: logistic::Scaling::Bounds,
         clip: logistic::Clip::Rule,
         penalty: Some(logistic::Penalty::Sum(1e-7)),
+        ..logistic::Config::new(rational("1000000"))
     };
     let spec = design(&["x".to_owned()], true, Expr::Column(1));
     let prepared = logistic::prepare(&table.facts(&context, None), &spec, &config).unwrap();

@@ -1,5 +1,7 @@
 //! From the kinds of a plan to the mechanisms that make them, over public facts.
 
+mod models;
+
 use reticent_accounting::{Currency, Rational, rational_to_f64};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
@@ -7,8 +9,8 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
-    planning, residuals, roc,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, planning,
+    residuals, roc,
 };
 use serde_json::{Value, json};
 
@@ -16,20 +18,21 @@ use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
     Binning, Clip, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod,
-    QuantilesSpec, Scaling,
+    QuantilesSpec,
 };
-use crate::model::Model;
+use crate::model::{Examined, Model};
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
 
 /// The row program's terms and the mechanism of a release. `rows` is the public or released number of rows of
 /// its row set; `model` the model a diagnostic examines.
+#[allow(clippy::too_many_lines, reason = "one arm per kind")]
 pub(crate) fn prepare(
     resolved: &Resolved,
     entry: &Entry,
     context: &Context,
     rows: Option<f64>,
-    model: Option<&Model>,
+    model: Option<&Examined>,
 ) -> Result<Prepared, Refusal> {
     let facts = facts(resolved, context, rows);
     let Some(spec) = &entry.spec else {
@@ -62,11 +65,10 @@ pub(crate) fn prepare(
                 epsilon,
             )
         }
-        KindSpec::Logistic(s) => logistic::prepare(
-            &facts,
-            &logistic_design(schema, s)?,
-            &logistic_config(s, &entry.payment),
-        ),
+        KindSpec::Logistic(s) => models::logistic(&facts, s, &entry.payment)?,
+        KindSpec::Covariance(s) => models::covariance(&facts, s, &entry.payment)?,
+        KindSpec::Regress(s) => models::regress(s, model, schema)?,
+        KindSpec::Threshold(s) => models::threshold(s, model)?,
         KindSpec::Linear(s) => linear::prepare(
             &facts,
             &linear_design(schema, s)?,
@@ -78,6 +80,8 @@ pub(crate) fn prepare(
                     linear::Clip::Private
                 },
                 grid_bits: s.grid_bits,
+                noise: models::noise(s.noise),
+                options: models::options(s.reported),
             },
         ),
         KindSpec::Roc(s) => {
@@ -190,6 +194,13 @@ pub(crate) fn accuracy(
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::linear(&facts, linear_design(schema, s).ok()?.terms.len(), &payment)
         }
+        KindSpec::Covariance(s) => {
+            let payment = moments_payment(context.currency, &entry.payment).ok()?;
+            planning::covariance(&facts, s.columns.len(), s.data_norm, &payment)?
+        }
+        KindSpec::Regress(_) | KindSpec::Threshold(_) => {
+            return Some("computed from released values: costs nothing".to_owned());
+        }
         KindSpec::Roc(_) => planning::roc(&facts, epsilon),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
@@ -204,24 +215,30 @@ pub(crate) fn cells_of(resolved: &Resolved, column: &str, binning: &Binning) -> 
     u64::try_from(cells(&axis)).ok()
 }
 
-/// A model with the design of a planned release and coefficients 0: enough to price what examines it.
-pub(crate) fn blank_model(resolved: &Resolved, entry: &Entry) -> Result<Model, Refusal> {
+/// What stands for a planned release before it is made: a model with its design and coefficients 0, or the public part
+/// of its value. Enough to price what is computed from it.
+pub(crate) fn blank(resolved: &Resolved, entry: &Entry) -> Result<Examined, Refusal> {
     let schema = &*resolved.dataset.schema;
     let (formula, positive, family) = match entry.spec.as_ref().map(|s| &s.kind) {
-        Some(KindSpec::Logistic(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
+        Some(KindSpec::Logistic(s)) if s.extra.levels.is_empty() => {
+            (&s.formula, s.positive.clone(), Family::Logistic)
+        }
         Some(KindSpec::Linear(s)) => (&s.formula, None, Family::Linear),
+        Some(KindSpec::Regress(s)) => (&s.formula, None, Family::Linear),
+        Some(KindSpec::Covariance(s)) => return Ok(Examined::Value(models::unreleased(s))),
+        Some(KindSpec::Roc(_)) => return Ok(Examined::Value(Value::Null)),
         _ => {
             return Err(Refusal::request("examines a release that is not a model").for_key("model"));
         }
     };
     let design = compile(formula, schema, positive.as_deref(), family)?;
-    Ok(Model {
+    Ok(Examined::Model(Model {
         family,
         formula: design.formula,
         positive,
         intercept: 0.0,
         coefficients: Vec::new(),
-    })
+    }))
 }
 
 fn facts<'a>(resolved: &'a Resolved, context: &'a Context, rows: Option<f64>) -> Facts<'a> {
@@ -377,22 +394,6 @@ fn design_spec(schema: &Schema, design: Design, positive: Option<&str>) -> Desig
     }
 }
 
-fn logistic_config(spec: &LogisticSpec, payment: &Payment) -> logistic::Config {
-    logistic::Config {
-        epsilon: payment.epsilon.clone(),
-        scaling: match (spec.scale, spec.data_norm) {
-            (Scaling::None, Some(data_norm)) => logistic::Scaling::None { data_norm },
-            _ => logistic::Scaling::Bounds,
-        },
-        clip: match spec.clip {
-            Clip::Rule => logistic::Clip::Rule,
-            Clip::Private => logistic::Clip::Private,
-            Clip::None => logistic::Clip::None,
-        },
-        penalty: spec.lambda.map(logistic::Penalty::Sum),
-    }
-}
-
 fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayment, Refusal> {
     Ok(match currency {
         Currency::Pure => MomentsPayment::Pure {
@@ -407,7 +408,7 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
         },
         Currency::Approximate => {
             return Err(Refusal::request(
-                "a linear model needs a delta here: its noise is Gaussian",
+                "second moments need a delta here: their noise is Gaussian",
             )
             .for_key("release.delta")
             .accepting("Write for example delta = \"1e-7\"."));
@@ -415,9 +416,16 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
     })
 }
 
-fn examined<'m>(model: Option<&'m Model>, schema: &Schema) -> Result<(&'m Model, Design), Refusal> {
-    let model =
-        model.ok_or_else(|| Refusal::request("there is no model to examine").for_key("model"))?;
+fn examined<'m>(
+    model: Option<&'m Examined>,
+    schema: &Schema,
+) -> Result<(&'m Model, Design), Refusal> {
+    let Some(Examined::Model(model)) = model else {
+        return Err(
+            Refusal::request("there is no model of two classes or of a number to examine")
+                .for_key("model"),
+        );
+    };
     let design = model
         .design(schema)
         .map_err(|e| Refusal::request(e.to_string()).for_key("model"))?;

@@ -1,0 +1,326 @@
+//! Fields of the model kinds beyond those every plan has, and of what is read off released values for free.
+
+use serde_json::{Map, Value, json};
+
+use super::read::{formula_of, optional_count, positive_real, reference};
+use super::{Clip, DEFAULT_GRID_BITS, ModelRef};
+use crate::document::Section;
+use crate::formula;
+use crate::outcome::Refusal;
+use crate::plan::ReleaseSpec;
+
+/// Penalty of a logistic regression other than the public rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lambda {
+    /// PrivateLR's default rule.
+    Default,
+    /// PrivateLR's adjusted rule.
+    Adjusted,
+    /// On the sum of losses.
+    Value(f64),
+}
+
+/// Random projection of the predictors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Projection {
+    /// Onto this many columns.
+    Size(u32),
+    /// Onto round(2·ln n) columns.
+    Auto,
+}
+
+/// Fields of a `logistic` that most plans leave out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogisticExtra {
+    /// One level against the rest for each of these levels; empty: two classes.
+    pub levels: Vec<String>,
+    /// Noise on the coefficients instead of the objective.
+    pub output: bool,
+    /// Random projection.
+    pub projection: Option<Projection>,
+    /// Public seed of the projection.
+    pub projection_seed: u32,
+}
+
+impl LogisticExtra {
+    /// Reads all but the levels.
+    pub(super) fn read(section: &mut Section<'_>, levels: Vec<String>) -> Result<Self, Refusal> {
+        let output = match section.get("mechanism") {
+            None => false,
+            Some(item) => item.word(&[("objective", false), ("output", true)])?,
+        };
+        let projection = match section.get("projection") {
+            None => None,
+            Some(item) => match item.text("") {
+                Ok("auto") => Some(Projection::Auto),
+                _ => Some(Projection::Size(item.count(
+                    1,
+                    4096,
+                    "Write a number of columns such as 20, or \"auto\".",
+                )?)),
+            },
+        };
+        let fix = "Write a whole number, for example projection_seed = 1.";
+        let seed = optional_count(section, "projection_seed", 0, u32::MAX, fix)?;
+        Ok(Self {
+            levels,
+            output,
+            projection,
+            projection_seed: seed.unwrap_or(0),
+        })
+    }
+
+    /// Only what differs from the defaults, so that plans without these keys keep their request ids.
+    pub(super) fn canonical(&self, fields: &mut Map<String, Value>) {
+        if !self.levels.is_empty() {
+            fields.insert("levels".to_owned(), json!(self.levels));
+        }
+        if self.output {
+            fields.insert("mechanism".to_owned(), json!("output"));
+        }
+        if let Some(p) = self.projection {
+            let size = match p {
+                Projection::Size(k) => json!(k),
+                Projection::Auto => json!("auto"),
+            };
+            fields.insert("projection".to_owned(), json!([size, self.projection_seed]));
+        }
+    }
+}
+
+/// Noise on second moments paid with pure ε.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PureNoise {
+    /// The smaller one.
+    #[default]
+    Auto,
+    /// Laplace on every entry.
+    Laplace,
+    /// The norm mechanism.
+    Norm,
+}
+
+/// What a regression reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reported {
+    /// Also the tests that ignore the noise.
+    pub naive: bool,
+    /// Prediction coefficients by `AdaSSP`.
+    pub adassp: bool,
+    /// Prediction coefficients by ridge with this weight.
+    pub ridge: Option<f64>,
+}
+
+impl Reported {
+    pub(super) fn read(section: &mut Section<'_>) -> Result<Self, Refusal> {
+        let naive = section
+            .get("naive")
+            .map(|i| i.truth())
+            .transpose()?
+            .unwrap_or(false);
+        let adassp = match section.get("prediction") {
+            None => false,
+            Some(item) => item.word(&[("rule", false), ("adassp", true)])?,
+        };
+        let fix = "Write a positive weight, for example ridge = 10.";
+        let ridge = positive_real(section, "ridge", fix)?;
+        if adassp && ridge.is_some() {
+            return Err(section
+                .refuse("`ridge` and prediction = \"adassp\" exclude each other")
+                .accepting("Remove one of the two."));
+        }
+        Ok(Self {
+            naive,
+            adassp,
+            ridge,
+        })
+    }
+
+    pub(super) fn canonical(&self, fields: &mut Map<String, Value>) {
+        if self.naive {
+            fields.insert("naive".to_owned(), json!(true));
+        }
+        if self.adassp {
+            fields.insert("prediction".to_owned(), json!("adassp"));
+        }
+        if let Some(ridge) = self.ridge {
+            fields.insert("ridge".to_owned(), json!(ridge));
+        }
+    }
+}
+
+impl PureNoise {
+    pub(super) fn read(section: &mut Section<'_>) -> Result<Self, Refusal> {
+        match section.get("noise") {
+            None => Ok(Self::Auto),
+            Some(item) => item.word(&[
+                ("auto", Self::Auto),
+                ("laplace", Self::Laplace),
+                ("norm", Self::Norm),
+            ]),
+        }
+    }
+
+    pub(super) fn canonical(self, fields: &mut Map<String, Value>) {
+        let name = match self {
+            Self::Auto => return,
+            Self::Laplace => "laplace",
+            Self::Norm => "norm",
+        };
+        fields.insert("noise".to_owned(), json!(name));
+    }
+}
+
+/// Repair of an indefinite covariance matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repair {
+    /// Negative eigenvalues become 0.
+    #[default]
+    Clip,
+    /// Negative eigenvalues become the least positive one.
+    Lift,
+    /// None.
+    None,
+}
+
+/// Fields of a `covariance`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CovarianceSpec {
+    /// Columns or expressions.
+    pub columns: Vec<String>,
+    /// Public bound on the norm of a row; absent: the bounds of the columns.
+    pub data_norm: Option<f64>,
+    /// Row clip: private or none.
+    pub clip: Clip,
+    /// Noise for pure ε.
+    pub noise: PureNoise,
+    /// Repair.
+    pub repair: Repair,
+    /// Bits of the summation grid.
+    pub grid_bits: u32,
+}
+
+impl CovarianceSpec {
+    pub(super) fn read(section: &mut Section<'_>) -> Result<Self, Refusal> {
+        let fix = "Write columns = [\"age\", \"log1p(income)\"].";
+        let item = section.need("columns", fix)?;
+        let mut columns: Vec<String> = Vec::new();
+        for element in item.list(fix)? {
+            let text = element.text(fix)?;
+            let name = formula::canonical(text).map_err(|e| element.refuse(e.to_string()))?;
+            if columns.contains(&name) {
+                return Err(element
+                    .refuse("this column is listed twice")
+                    .accepting("Remove one of the two."));
+            }
+            columns.push(name);
+        }
+        if columns.is_empty() || columns.len() > 1000 {
+            return Err(item
+                .refuse("between 1 and 1000 columns are accepted")
+                .accepting(fix));
+        }
+        let fix = "Write the largest Euclidean norm of a row that should count, for example data_norm = 1.";
+        let data_norm = positive_real(section, "data_norm", fix)?;
+        let clip = match section.get("clip") {
+            None => Clip::None,
+            Some(item) => item.word(&[("private", Clip::Private), ("none", Clip::None)])?,
+        };
+        let repair = match section.get("repair") {
+            None => Repair::Clip,
+            Some(item) => item.word(&[
+                ("clip", Repair::Clip),
+                ("lift", Repair::Lift),
+                ("none", Repair::None),
+            ])?,
+        };
+        let bits = optional_count(section, "grid_bits", 8, 24, "Write for example 24.")?;
+        Ok(Self {
+            columns,
+            data_norm,
+            clip,
+            noise: PureNoise::read(section)?,
+            repair,
+            grid_bits: bits.unwrap_or(DEFAULT_GRID_BITS),
+        })
+    }
+
+    pub(super) fn canonical(&self) -> Value {
+        let mut fields = Map::new();
+        fields.insert("columns".to_owned(), json!(self.columns));
+        fields.insert("data_norm".to_owned(), json!(self.data_norm));
+        fields.insert("clip".to_owned(), json!(self.clip.name()));
+        let repair = match self.repair {
+            Repair::Clip => "clip",
+            Repair::Lift => "lift",
+            Repair::None => "none",
+        };
+        fields.insert("repair".to_owned(), json!(repair));
+        fields.insert("grid_bits".to_owned(), json!(self.grid_bits));
+        self.noise.canonical(&mut fields);
+        Value::Object(fields)
+    }
+}
+
+/// Fields of a `regress`: a regression from a released covariance, at no cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegressSpec {
+    /// The covariance release.
+    pub from: ModelRef,
+    /// The formula; its columns are among those of the covariance.
+    pub formula: String,
+    /// What is reported.
+    pub reported: Reported,
+}
+
+impl RegressSpec {
+    pub(super) fn read(
+        section: &mut Section<'_>,
+        earlier: &[ReleaseSpec],
+    ) -> Result<Self, Refusal> {
+        let why = "A regression is read off a covariance release.";
+        Ok(Self {
+            from: reference(section, earlier, "from", &["covariance"], why)?,
+            formula: formula_of(section)?,
+            reported: Reported::read(section)?,
+        })
+    }
+}
+
+/// Which threshold of a ROC curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Point {
+    /// Youden's J.
+    #[default]
+    Youden,
+    /// Closest to the top left corner.
+    TopLeft,
+}
+
+/// Fields of a `threshold`: read off a released ROC curve, at no cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThresholdSpec {
+    /// The ROC release.
+    pub from: ModelRef,
+    /// Which point.
+    pub method: Point,
+}
+
+impl ThresholdSpec {
+    pub(super) fn read(
+        section: &mut Section<'_>,
+        earlier: &[ReleaseSpec],
+    ) -> Result<Self, Refusal> {
+        let why = "A threshold is read off a ROC curve.";
+        let from = reference(section, earlier, "from", &["roc"], why)?;
+        let method = match section.get("method") {
+            None => Point::Youden,
+            Some(item) => item.word(&[("youden", Point::Youden), ("topleft", Point::TopLeft)])?,
+        };
+        Ok(Self { from, method })
+    }
+
+    pub(super) fn canonical(&self) -> Value {
+        json!({"method": match self.method { Point::Youden => "youden", Point::TopLeft => "topleft" }})
+    }
+}

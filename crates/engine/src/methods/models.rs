@@ -1,0 +1,208 @@
+//! Covariances and what is read off released values, over public facts.
+
+use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::rows::Schema;
+use reticent_statistics::{
+    DesignSpec, Facts, Prepared, StatisticsError, covariance, linear, logistic, threshold,
+};
+use serde_json::{Value, json};
+
+use super::{about, compile, design_spec, expression, moments_payment};
+use crate::budget::Payment;
+use crate::formula::{self, Family, Response};
+use crate::kinds::{
+    Clip, CovarianceSpec, Lambda, LogisticSpec, Point, Projection, PureNoise, RegressSpec, Repair,
+    Reported, Scaling, ThresholdSpec,
+};
+use crate::model::Examined;
+use crate::outcome::Refusal;
+
+type Made = Result<Result<Prepared, StatisticsError>, Refusal>;
+
+/// A covariance matrix of columns or expressions.
+pub(super) fn covariance(facts: &Facts<'_>, spec: &CovarianceSpec, payment: &Payment) -> Made {
+    let columns = spec
+        .columns
+        .iter()
+        .map(|c| Ok((c.clone(), expression(c, facts.schema, "columns")?)))
+        .collect::<Result<Vec<(String, Expr)>, Refusal>>()?;
+    let payment = moments_payment(facts.context.currency, payment)?;
+    let config = covariance::Config {
+        rows: spec
+            .data_norm
+            .map_or(covariance::Rows::Box, covariance::Rows::Ball),
+        clip: match spec.clip {
+            Clip::Private | Clip::Rule => linear::Clip::Private,
+            Clip::None => linear::Clip::None,
+        },
+        noise: noise(spec.noise),
+        repair: match spec.repair {
+            Repair::Clip => covariance::Repair::Clip,
+            Repair::Lift => covariance::Repair::Lift,
+            Repair::None => covariance::Repair::None,
+        },
+        grid_bits: spec.grid_bits,
+        ..covariance::Config::new(payment)
+    };
+    Ok(covariance::prepare(facts, &columns, &config))
+}
+
+/// The value that stands for a covariance before it is released: its columns.
+pub(super) fn unreleased(spec: &CovarianceSpec) -> Value {
+    json!({"names": spec.columns})
+}
+
+/// A regression among the columns of a released covariance.
+pub(super) fn regress(spec: &RegressSpec, from: Option<&Examined>, schema: &Schema) -> Made {
+    let refuse = |what: String, key: &str| Refusal::request(what).for_key(key);
+    let Some(Examined::Value(value)) = from else {
+        return Err(refuse(
+            "a regression is read off a covariance release".to_owned(),
+            "from",
+        ));
+    };
+    let names: Vec<String> = value
+        .get("names")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|n| n.as_str().map(str::to_owned))
+        .collect();
+    let exprs = names
+        .iter()
+        .map(|n| formula::expression(n, schema).map_err(|e| refuse(e.to_string(), "from")))
+        .collect::<Result<Vec<Expr>, Refusal>>()?;
+    let place = |name: &str, expr: &Expr| {
+        exprs.iter().position(|e| e == expr).ok_or_else(|| {
+            refuse(
+                format!("{name} is not a column of the covariance release"),
+                "formula",
+            )
+            .accepting(format!("Its columns are {}.", names.join(", ")))
+        })
+    };
+    let design = compile(&spec.formula, schema, None, Family::Linear)?;
+    let outcome = place(design.response.name(), design.response.expr())?;
+    let terms = design
+        .terms
+        .iter()
+        .map(|t| Ok((t.name.clone(), place(&t.name, &t.expr)?)))
+        .collect::<Result<Vec<(String, usize)>, Refusal>>()?;
+    if value.get("moments").is_none() {
+        return Ok(Ok(covariance::regress_placeholder()));
+    }
+    let intercept = design.intercept;
+    let mut metadata = design_spec(schema, design, None).metadata;
+    if let Value::Object(fields) = &mut metadata {
+        fields.insert("from".to_owned(), about(&spec.from, None)["model"].clone());
+    }
+    Ok(covariance::Released::read(value).and_then(|released| {
+        covariance::regress(
+            &released,
+            &terms,
+            outcome,
+            intercept,
+            options(spec.reported),
+            &metadata,
+        )
+    }))
+}
+
+/// A threshold of a released ROC curve.
+pub(super) fn threshold(spec: &ThresholdSpec, from: Option<&Examined>) -> Made {
+    let Some(Examined::Value(value)) = from else {
+        return Err(Refusal::request("a threshold is read off a ROC curve").for_key("from"));
+    };
+    let method = match spec.method {
+        Point::Youden => threshold::Method::Youden,
+        Point::TopLeft => threshold::Method::TopLeft,
+    };
+    let metadata = json!({"from": about(&spec.from, None)["model"]});
+    Ok(threshold::prepare(value, method, &metadata))
+}
+
+pub(super) fn noise(noise: PureNoise) -> linear::PureNoise {
+    match noise {
+        PureNoise::Auto => linear::PureNoise::Auto,
+        PureNoise::Laplace => linear::PureNoise::Laplace,
+        PureNoise::Norm => linear::PureNoise::Norm,
+    }
+}
+
+pub(super) fn options(reported: Reported) -> linear::Options {
+    linear::Options {
+        naive: reported.naive,
+        prediction: match (reported.ridge, reported.adassp) {
+            (Some(ridge), _) => linear::Prediction::Ridge(ridge),
+            (None, true) => linear::Prediction::AdaSsp,
+            (None, false) => linear::Prediction::Rule,
+        },
+    }
+}
+
+/// A logistic regression: two classes, or each of several levels against the rest.
+pub(super) fn logistic(facts: &Facts<'_>, spec: &LogisticSpec, payment: &Payment) -> Made {
+    let config = logistic_config(spec, payment);
+    let levels = &spec.extra.levels;
+    if levels.is_empty() {
+        let design = super::logistic_design(facts.schema, spec)?;
+        return Ok(logistic::prepare(facts, &design, &config));
+    }
+    let (design, outcomes) = against_rest(facts.schema, spec)?;
+    Ok(logistic::one_against_rest(
+        facts, &design, &outcomes, &config,
+    ))
+}
+
+/// The design and the outcome of every level.
+fn against_rest(
+    schema: &Schema,
+    spec: &LogisticSpec,
+) -> Result<(DesignSpec, Vec<(String, Expr)>), Refusal> {
+    let mut outcomes = Vec::new();
+    let mut first = None;
+    for level in &spec.extra.levels {
+        let design = compile(&spec.formula, schema, Some(level), Family::Logistic)?;
+        let name = match &design.response {
+            Response::Binary {
+                levels, positive, ..
+            } => levels.get(*positive as usize).unwrap_or(level).clone(),
+            Response::Numeric { .. } => level.clone(),
+        };
+        outcomes.push((name, design.response.expr().clone()));
+        first.get_or_insert(design);
+    }
+    let design = first.ok_or_else(|| Refusal::request("no levels").for_key("positive"))?;
+    Ok((design_spec(schema, design, None), outcomes))
+}
+
+fn logistic_config(spec: &LogisticSpec, payment: &Payment) -> logistic::Config {
+    let seed = u64::from(spec.extra.projection_seed);
+    logistic::Config {
+        epsilon: payment.epsilon.clone(),
+        scaling: match (spec.scale, spec.data_norm) {
+            (Scaling::None, Some(data_norm)) => logistic::Scaling::None { data_norm },
+            (Scaling::Norm, Some(data_norm)) => logistic::Scaling::Norm { data_norm },
+            _ => logistic::Scaling::Bounds,
+        },
+        clip: match spec.clip {
+            Clip::Rule => logistic::Clip::Rule,
+            Clip::Private => logistic::Clip::Private,
+            Clip::None => logistic::Clip::None,
+        },
+        penalty: spec.lambda.map(|l| match l {
+            Lambda::Default => logistic::Penalty::Default,
+            Lambda::Adjusted => logistic::Penalty::Adjusted,
+            Lambda::Value(x) => logistic::Penalty::Sum(x),
+        }),
+        perturbation: if spec.extra.output {
+            logistic::Perturbation::Output
+        } else {
+            logistic::Perturbation::Objective
+        },
+        projection: spec.extra.projection.map(|p| match p {
+            Projection::Size(size) => logistic::Projection::Size { size, seed },
+            Projection::Auto => logistic::Projection::Auto { seed },
+        }),
+    }
+}

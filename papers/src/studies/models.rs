@@ -1,0 +1,256 @@
+//! Held-out accuracy of logistic and linear regression on the designs behind the yardsticks.
+
+use rayon::prelude::*;
+use reticent_accounting::{Currency, Relation, Size};
+use reticent_mechanisms::Context;
+use reticent_mechanisms::primitives::Payment;
+use reticent_noise::{Seeded, Silent};
+use reticent_statistics::{Facts, Prepared, linear, logistic};
+use serde_json::Value;
+
+use super::{at, list, pums::rational};
+use crate::public::{RELATIONS, context, mean, release};
+use crate::real;
+use crate::study::{Findings, Form, StudyError};
+use crate::synthetic::{Made, Sample, auc, design, pair, r_squared};
+
+/// Seed of the records.
+pub const ROWS_SEED: u64 = 20_180_417;
+/// Seed of the noise, plus the number of the setting; the fit is the stream.
+pub const NOISE_SEED: u64 = 30_000;
+
+/// AUC to be reached: n, d, ε, add/remove, replace-one.
+const AUC: [(usize, usize, &str, f64, f64); 8] = [
+    (10_000, 10, "0.1", 0.848, 0.837),
+    (10_000, 10, "1", 0.8585, 0.858),
+    (10_000, 50, "0.1", 0.68, 0.59),
+    (10_000, 50, "1", 0.854, 0.841),
+    (100_000, 10, "0.1", 0.860, 0.860),
+    (100_000, 10, "1", 0.860, 0.860),
+    (100_000, 50, "0.1", 0.854, 0.845),
+    (100_000, 50, "1", 0.861, 0.861),
+];
+
+/// R² to be reached, d = 50: n, ε, δ, add/remove, replace-one, and whether 19 of 20 fits must reach it (or the mean).
+type Target = (usize, &'static str, Option<&'static str>, f64, f64, bool);
+const R_SQUARED: [Target; 4] = [
+    (10_000, "1", Some("1e-6"), 0.67, 0.60, false),
+    (10_000, "0.1", Some("1e-6"), -0.2, -0.2, true),
+    (100_000, "1", Some("1e-6"), 0.78, 0.78, false),
+    (100_000, "1", None, 0.70, 0.63, false),
+];
+
+fn coefficients(value: &Value, key: &str) -> Vec<f64> {
+    list(value, key).iter().map(|t| at(t, "estimate")).collect()
+}
+
+fn setting(relation: Relation, currency: Currency, n: usize) -> Context {
+    let size = match relation {
+        Relation::AddRemove => Size::Private,
+        Relation::ReplaceOne => Size::Public(n as u64),
+    };
+    context(relation, currency, size)
+}
+
+/// One private and `fits` fits of a prepared release, each judged on the test records.
+struct Judge<'a> {
+    train: &'a Sample,
+    test: &'a Sample,
+    made: Made,
+}
+
+impl Judge<'_> {
+    fn judge(&self, value: &Value) -> f64 {
+        match self.made {
+            Made::Logistic => auc(
+                &self.test.scores(&coefficients(value, "terms")),
+                &self.test.y,
+            ),
+            Made::Linear => r_squared(
+                &self.test.scores(&coefficients(value, "prediction")),
+                &self.test.y,
+            ),
+        }
+    }
+
+    fn fits(
+        &self,
+        context: &Context,
+        prepare: impl Fn(&Facts<'_>) -> Result<Prepared, StudyError> + Sync,
+        seed: u64,
+        fits: u32,
+    ) -> Result<Vec<f64>, StudyError> {
+        let (schema, source) = self.train.source(self.made);
+        let facts = Facts {
+            schema: &schema,
+            filter: None,
+            context,
+            rows: Some(real(self.train.y.len())),
+            positive_rate: None,
+        };
+        let prepared = prepare(&facts)?;
+        if fits == 0 {
+            let answer = release(&source, context, None, &prepared, &mut Silent)?;
+            return Ok(vec![self.judge(&answer.value)]);
+        }
+        (0..u64::from(fits))
+            .into_par_iter()
+            .map(|fit| {
+                let mut noise = Seeded::stream(seed, fit);
+                let answer = release(&source, context, None, &prepared, &mut noise)?;
+                Ok(self.judge(&answer.value))
+            })
+            .collect()
+    }
+}
+
+fn logistic_release(facts: &Facts<'_>, d: usize, epsilon: &str) -> Result<Prepared, StudyError> {
+    let config = logistic::Config {
+        scaling: logistic::Scaling::Norm { data_norm: 1.0 },
+        ..logistic::Config::new(rational(epsilon)?)
+    };
+    logistic::prepare(facts, &design(d), &config).map_err(StudyError::release)
+}
+
+fn linear_release(
+    facts: &Facts<'_>,
+    d: usize,
+    epsilon: &str,
+    delta: Option<&str>,
+) -> Result<Prepared, StudyError> {
+    let epsilon = rational(epsilon)?;
+    let payment = match delta {
+        Some(delta) => Payment::Approximate {
+            epsilon,
+            delta: rational(delta)?,
+        },
+        None => Payment::Pure { epsilon },
+    };
+    linear::prepare(facts, &design(d), &linear::Config::new(payment)).map_err(StudyError::release)
+}
+
+fn row(findings: &mut Findings, what: &str, label: &str, all: &[f64], target: f64, few: bool) {
+    let worst = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let reached = real(all.iter().filter(|x| **x >= target).count());
+    let m = mean(all);
+    let met = if few {
+        reached >= 0.95 * real(all.len())
+    } else {
+        // The figures of the issue are rounded to three digits.
+        m >= target - 0.0005
+    };
+    findings.rows.push(vec![
+        what.to_owned(),
+        label.to_owned(),
+        format!("{m:.4}"),
+        format!("{worst:.4}"),
+        format!("{target}"),
+        if met { "yes" } else { "no" }.to_owned(),
+    ]);
+    findings.require(met, format!("{what}, {label}: {target} (mean {m:.4})"));
+}
+
+/// Runs the study.
+#[allow(
+    clippy::too_many_lines,
+    reason = "one row of the table after the other"
+)]
+pub fn run(form: Form) -> Result<Findings, StudyError> {
+    let fits = form.pick(4, 20);
+    let mut findings = Findings {
+        head: ["model", "relation", "mean", "least", "to reach", "reached"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Findings::default()
+    };
+    let mut origin = "";
+    let mut sets: Vec<(usize, usize)> = AUC.iter().map(|a| (a.0, a.1)).collect();
+    sets.dedup();
+    for (n, d) in sets {
+        if form == Form::Quick && (n, d) != (10_000, 10) {
+            continue;
+        }
+        let (train, test, from) = pair(Made::Logistic, n, d, ROWS_SEED);
+        origin = from;
+        let judge = Judge {
+            train: &train,
+            test: &test,
+            made: Made::Logistic,
+        };
+        let context = setting(Relation::AddRemove, Currency::Pure, n);
+        let plain = judge.fits(&context, |f| logistic_release(f, d, "1000"), 0, 0)?;
+        let what = format!("logistic AUC, n = {n}, d = {d}");
+        findings.rows.push(vec![
+            format!("{what}, no noise"),
+            String::new(),
+            format!("{:.4}", plain[0]),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]);
+        for (i, a) in AUC.iter().enumerate().filter(|(_, a)| (a.0, a.1) == (n, d)) {
+            for (r, (relation, label)) in RELATIONS.into_iter().enumerate() {
+                let context = setting(relation, Currency::Pure, n);
+                let seed = NOISE_SEED + 2 * i as u64 + r as u64;
+                let all = judge.fits(&context, |f| logistic_release(f, d, a.2), seed, fits)?;
+                let target = [a.3, a.4][r];
+                // The short form runs on few fits: it must not fall far below.
+                let target = if form == Form::Quick {
+                    target - 0.02
+                } else {
+                    target
+                };
+                row(
+                    &mut findings,
+                    &format!("{what}, ε = {}", a.2),
+                    label,
+                    &all,
+                    target,
+                    false,
+                );
+            }
+        }
+    }
+    let d = 50;
+    for n in [10_000, 100_000] {
+        if form == Form::Quick && n > 10_000 {
+            continue;
+        }
+        let (train, test, _) = pair(Made::Linear, n, d, ROWS_SEED);
+        let judge = Judge {
+            train: &train,
+            test: &test,
+            made: Made::Linear,
+        };
+        for (i, t) in R_SQUARED.iter().enumerate().filter(|(_, t)| t.0 == n) {
+            for (r, (relation, label)) in RELATIONS.into_iter().enumerate() {
+                let currency = if t.2.is_some() {
+                    Currency::Approximate
+                } else {
+                    Currency::Pure
+                };
+                let context = setting(relation, currency, n);
+                let seed = NOISE_SEED + 100 + 2 * i as u64 + r as u64;
+                let make = |f: &Facts<'_>| linear_release(f, d, t.1, t.2);
+                let all = judge.fits(&context, make, seed, fits)?;
+                let budget = match t.2 {
+                    Some(delta) => format!("ε = {}, δ = {delta}", t.1),
+                    None => format!("ε = {}", t.1),
+                };
+                let what = format!("linear R², n = {n}, d = {d}, {budget}");
+                let target = [t.3, t.4][r];
+                let target = if form == Form::Quick {
+                    target - 0.1
+                } else {
+                    target
+                };
+                row(&mut findings, &what, label, &all, target, t.5);
+            }
+        }
+    }
+    findings.settings = vec![
+        format!("Records: {origin} of the designs of the yardsticks (seed {ROWS_SEED}), 20,000 test records; {fits} fits each, noise seeds from {NOISE_SEED}, the fit as stream."),
+        "Logistic: scale = \"norm\" with data_norm = 1, otherwise default rules; the number of rows is a public hint. Linear: default rules, prediction coefficients.".to_owned(),
+    ];
+    Ok(findings)
+}
