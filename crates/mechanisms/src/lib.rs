@@ -27,6 +27,7 @@ pub mod primitives;
 pub mod program;
 pub mod rows;
 pub mod source;
+pub mod stream;
 
 pub use context::Context;
 pub use desk::{Desk, DeskError, FoldId, NoiseRecord};

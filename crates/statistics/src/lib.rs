@@ -8,6 +8,7 @@
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`streams`]: filters, smoothers, windows, alarms and hierarchies over private event streams.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
 pub mod binned;
@@ -23,6 +24,7 @@ pub mod residuals;
 pub mod roc;
 mod scale;
 pub mod simple;
+pub mod streams;
 mod student;
 
 pub use common::{Facts, Prepared, StatisticsError};
