@@ -7,6 +7,7 @@
 //! - [`canary`]: noise that is too small by a stated factor, which every test above must notice;
 //! - [`broken`]: published mechanisms that are not private, which every test above must flag;
 //! - [`alarms`]: the arithmetic of statistical audits with a stated probability of false alarm;
+//! - [`stream`]: the same for event streams;
 //! - [`registry`]: which test vouches for which mechanism.
 //!
 //! Nothing here is used by a release.
@@ -18,6 +19,7 @@ pub mod density;
 pub mod neighbours;
 pub mod purchases;
 pub mod registry;
+pub mod stream;
 pub mod tables;
 
 /// Why an audit could not be carried out (not: what it found).

@@ -8,6 +8,7 @@ mod lessons;
 mod neighbours;
 mod registry;
 mod statistical;
+mod streams;
 
 use dashu::integer::{IBig, UBig};
 use reticent_accounting::{Currency, Rational, Relation};

@@ -35,7 +35,7 @@ pub enum Opened {
 /// is in one tick), as long as no tick is stepped twice with both results handed out: the caller stores every tick
 /// durably before it publishes anything of it, and goes on from the stored state.
 /// # Checked by
-/// `streams::opening_is_paid_once`
+/// `stream::tests::opening_is_paid_once`
 pub struct Live {
     session: Session,
     draws: Draws,

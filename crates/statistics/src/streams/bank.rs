@@ -121,9 +121,10 @@ impl Kernel {
             1.0
         };
         power *= self.r;
-        for k in home + 1..=last {
-            values[k] = power * self.weight[k] / s;
-            power *= self.power[k];
+        let above = values.iter_mut().zip(&self.weight).zip(&self.power);
+        for ((value, weight), step) in above.skip(home + 1) {
+            *value = power * weight / s;
+            power *= step;
         }
         let top = values.iter().copied().fold(0.0, f64::max);
         for (out, value) in out.iter_mut().zip(values.iter()) {
@@ -162,6 +163,11 @@ impl Kernel {
             }
         }
         low
+    }
+
+    fn width(&self, k: usize) -> f64 {
+        let (a, b) = self.cells.bounds[k];
+        (b - a + 1) as f64
     }
 
     /// Mean of the law cut to cell k.
@@ -283,6 +289,8 @@ pub struct Estimate {
     pub median: i64,
     /// Posterior mean: for sums and alarms.
     pub mean: f64,
+    /// Posterior variance: for weighing estimates against each other.
+    pub variance: f64,
 }
 
 /// The filters of one series. Fixed memory; a function of the noisy counts alone, so it is never stored but replayed.
@@ -371,7 +379,6 @@ const MOST: usize = 96;
 
 #[derive(Clone, Debug)]
 struct Core<const L: usize> {
-    lanes: usize,
     profile: [u8; L],
     stay: [f32; L],
     step: [f32; L],
@@ -440,7 +447,6 @@ impl<const L: usize> Core<L> {
         }
         let slots = season.unwrap_or(0);
         Self {
-            lanes: models.len(),
             profile,
             stay,
             step,
@@ -552,27 +558,34 @@ impl<const L: usize> Core<L> {
         };
         let age = self.tick;
         self.normalise(&totals);
-        let mut sum = 0.0;
-        for l in 0..self.lanes {
-            self.weight[l] *= totals[l];
-            sum += self.weight[l];
-        }
-        for l in 0..self.lanes {
-            self.weight[l] = (1.0 - RETURN) * self.weight[l] / sum + RETURN * self.start[l];
+        self.weight
+            .iter_mut()
+            .zip(totals)
+            .for_each(|(w, t)| *w *= t);
+        let sum: f32 = self.weight.iter().sum();
+        for (w, start) in self.weight.iter_mut().zip(self.start) {
+            *w = (1.0 - RETURN) * *w / sum + RETURN * start;
         }
         self.learn(age, slot);
-        let (mut before, mut median, mut mean) = (0.0_f64, 0, 0.0);
+        let (mut before, mut median, mut mean, mut square) = (0.0_f64, 0, 0.0, 0.0);
         let mut found = false;
         for (k, p) in self.mixture.iter().enumerate() {
             let p = f64::from(*p);
-            mean += p * kernel.mean(k, z);
+            let (centre, width) = (kernel.mean(k, z), kernel.width(k));
+            mean += p * centre;
+            square += p * (centre * centre + (width * width - 1.0) / 12.0);
             if !found && (before + p >= 0.5 || k + 1 == n) {
                 found = true;
                 median = kernel.within(k, z, ((0.5 - before) / p.max(1e-30)).clamp(0.0, 1.0));
             }
             before += p;
         }
-        Estimate { median, mean }
+        let variance = (square - mean * mean).max(0.0);
+        Estimate {
+            median,
+            mean,
+            variance,
+        }
     }
 
     fn learn(&mut self, age: usize, slot: Option<usize>) {
