@@ -358,7 +358,11 @@ fn printed_pruning_is_flagged() {
     };
     let (before, after) = (law(0).mass(&1), law(1).mass(&1));
     let loss = 7.0 * (after / before).ln();
-    assert!(loss > 1.0 && (loss - 2.223_749_1).abs() < 1e-6, "{loss}");
+    assert!((loss - 2.151_096_218).abs() < 1e-6, "{loss}");
+    // the printed, continuous noise: P(Lap + Lap > x) = e^{−x/2}(1 + x/4)/2 at ε = 1
+    let above = |x: f64| 0.5 * (-x / 2.0).exp() * (1.0 + x / 4.0);
+    let printed = 7.0 * (above(1.0) / above(2.0)).ln();
+    assert!((printed - 2.223_749_1).abs() < 1e-7, "{printed}");
     // two levels at once, enumerated: twice one level
     let two = |count: i64| {
         enumerate(Window::Tail(1e-9), |noise| {

@@ -215,7 +215,11 @@ impl Config {
     /// Number of ticks of a stream with an end.
     pub fn last(&self) -> Option<i64> {
         let end = self.ticks.end?;
-        Some(end.saturating_sub(self.ticks.start).saturating_add(self.ticks.width - 1) / self.ticks.width)
+        Some(
+            end.saturating_sub(self.ticks.start)
+                .saturating_add(self.ticks.width - 1)
+                / self.ticks.width,
+        )
     }
 
     /// Whether a tick is withheld under the daily cap: decided by the calendar alone.
@@ -236,7 +240,9 @@ impl Config {
 
 fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
     let base = file.parent().unwrap_or(Path::new(""));
-    let format = top.need("format", "Write format = 1.")?.integer(1, 1, "Write format = 1.")?;
+    let format = top
+        .need("format", "Write format = 1.")?
+        .integer(1, 1, "Write format = 1.")?;
     debug_assert_eq!(format, 1);
     let name = top
         .need("name", "Write name = \"…\".")?
@@ -271,36 +277,13 @@ fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
     }
     let fix = "Add a table [ticks] with width and start.";
     let ticks = read_ticks(&mut top.need("ticks", fix)?.section(fix)?)?;
-    let day = match top.get("day_cap") {
-        None => None,
-        Some(item) => {
-            let mut section = item.section("A table with day and ticks.")?;
-            let day = section.need("day", "The length of a day in time units.")?;
-            let day = day.integer(1, 1 << 40, "The length of a day in time units.")?;
-            let ticks = section.need("ticks", "How many ticks of a day are released.")?;
-            let ticks = ticks.integer(0, 1 << 40, "How many ticks of a day are released.")?;
-            section.finish()?;
-            Some(DayCap { day, ticks })
-        }
-    };
+    let day = read_day(top)?;
     let (names, states, forest) = read_series(top)?;
     let method = match top.get("method") {
         None => Method::Filter { season: None },
         Some(item) => read_method(&mut item.section("A table with kind.")?)?,
     };
-    let windows = match top.get("windows") {
-        None => Vec::new(),
-        Some(item) => item
-            .list("A list such as [12, 288].")?
-            .iter()
-            .map(|w| Ok(w.count(1, 1 << 20, "1 to 1048576 ticks.")? as usize))
-            .collect::<Result<_, Refusal>>()?,
-    };
-    if forest.height() > 1 && !windows.is_empty() {
-        return Err(top
-            .refuse("windows are for series without a hierarchy")
-            .accepting("Leave windows out, or declare the series in a stream of their own."));
-    }
+    let windows = read_windows(top, &forest)?;
     let mut alarms = Vec::new();
     if let Some(item) = top.get("alarm") {
         for (i, item) in item.list("[[alarm]] tables.")?.iter().enumerate() {
@@ -341,6 +324,36 @@ fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
     Ok(config)
 }
 
+fn read_day(top: &mut Section<'_>) -> Result<Option<DayCap>, Refusal> {
+    let Some(item) = top.get("day_cap") else {
+        return Ok(None);
+    };
+    let mut section = item.section("A table with day and ticks.")?;
+    let fix = "The length of a day in time units.";
+    let day = section.need("day", fix)?.integer(1, 1 << 40, fix)?;
+    let fix = "How many ticks of a day are released.";
+    let ticks = section.need("ticks", fix)?.integer(0, 1 << 40, fix)?;
+    section.finish()?;
+    Ok(Some(DayCap { day, ticks }))
+}
+
+fn read_windows(top: &mut Section<'_>, forest: &Forest) -> Result<Vec<usize>, Refusal> {
+    let windows = match top.get("windows") {
+        None => Vec::new(),
+        Some(item) => item
+            .list("A list such as [12, 288].")?
+            .iter()
+            .map(|w| Ok(w.count(1, 1 << 20, "1 to 1048576 ticks.")? as usize))
+            .collect::<Result<_, Refusal>>()?,
+    };
+    if forest.height() > 1 && !windows.is_empty() {
+        return Err(top
+            .refuse("windows are for series without a hierarchy")
+            .accepting("Leave windows out, or declare the series in a stream of their own."));
+    }
+    Ok(windows)
+}
+
 /// What makes it another stream: everything that changes what is released or what it means, not where it is read.
 fn digest(config: &Config) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -374,24 +387,26 @@ fn read_source(section: &mut Section<'_>, base: &Path) -> Result<Source, Refusal
         "-" => Input::Standard,
         path => Input::Path(base.join(path)),
     };
-    let format = section.need("format", "Write \"csv\" or \"jsonl\".")?.word(&[
-        ("csv", Format::Csv),
-        ("jsonl", Format::Jsonl),
-    ])?;
+    let format = section
+        .need("format", "Write \"csv\" or \"jsonl\".")?
+        .word(&[("csv", Format::Csv), ("jsonl", Format::Jsonl)])?;
     let follow = match section.get("follow") {
         None => false,
         Some(item) => item.truth()?,
     };
     let mut field = |key: &'static str| -> Result<Option<String>, Refusal> {
-        section.get(key).map(|i| i.name("The name of a field.")).transpose()
+        section
+            .get(key)
+            .map(|i| i.name("The name of a field."))
+            .transpose()
     };
     let time = field("time")?.unwrap_or_else(|| "time".to_owned());
     let state = field("state")?.unwrap_or_else(|| "state".to_owned());
     let (unit, count) = (field("unit")?, field("count")?);
     if unit.is_some() && count.is_some() {
-        return Err(section.refuse("a count of events cannot name a unit").accepting(
-            "Leave out `count` or `unit`.",
-        ));
+        return Err(section
+            .refuse("a count of events cannot name a unit")
+            .accepting("Leave out `count` or `unit`."));
     }
     section.finish()?;
     Ok(Source {
@@ -477,10 +492,14 @@ fn read_series(top: &mut Section<'_>) -> Result<Series, Refusal> {
     for (at, (name, members)) in groups.iter().enumerate() {
         for member in members {
             let Some(i) = index.get(member) else {
-                return Err(top.refuse(format!("groups.{name} names {member}, which is no state and no group")));
+                return Err(top.refuse(format!(
+                    "groups.{name} names {member}, which is no state and no group"
+                )));
             };
             if parent[*i].replace(at).is_some() {
-                return Err(top.refuse(format!("{member} is in two groups; groups must be nested or apart")));
+                return Err(top.refuse(format!(
+                    "{member} is in two groups; groups must be nested or apart"
+                )));
             }
         }
     }
@@ -505,7 +524,10 @@ fn read_series(top: &mut Section<'_>) -> Result<Series, Refusal> {
     for (at, (_, i)) in order.iter().enumerate() {
         node[*i] = u32::try_from(at).unwrap_or(u32::MAX);
     }
-    let parents = order.iter().map(|(_, i)| parent[*i].map(|p| node[p])).collect();
+    let parents = order
+        .iter()
+        .map(|(_, i)| parent[*i].map(|p| node[p]))
+        .collect();
     let forest = Forest::new(parents).map_err(|e| top.refuse(e.to_string()))?;
     let names = order.iter().map(|(_, i)| all[*i].clone()).collect();
     let states = states.iter().map(|s| (s.clone(), node[index[s]])).collect();
@@ -517,7 +539,11 @@ fn binary_groups(states: &[String]) -> Vec<(String, Vec<String>)> {
     let mut groups = Vec::new();
     let mut open = vec![(0, states.len())];
     let name = |a: usize, b: usize| {
-        if b - a == 1 { states[a].clone() } else { format!("{}..{}", a + 1, b) }
+        if b - a == 1 {
+            states[a].clone()
+        } else {
+            format!("{}..{}", a + 1, b)
+        }
     };
     while let Some((a, b)) = open.pop() {
         if b - a < 2 {
@@ -544,10 +570,16 @@ fn read_method(section: &mut Section<'_>) -> Result<Method, Refusal> {
         },
         1 => Method::Pegasus {
             threshold: match section.get("threshold") {
-                None => return Err(section.refuse("pegasus needs threshold").accepting("θ, a whole number; the thesis uses 5/(0.2 ε).")),
+                None => {
+                    return Err(section
+                        .refuse("pegasus needs threshold")
+                        .accepting("θ, a whole number; the thesis uses 5/(0.2 ε)."));
+                }
                 Some(i) => i.integer(0, 1 << 40, "θ, a whole number.")?,
             },
-            percent: section.get("group_percent").map_or(Ok(20), |i| i.count(1, 99, "1 to 99."))?,
+            percent: section
+                .get("group_percent")
+                .map_or(Ok(20), |i| i.count(1, 99, "1 to 99."))?,
             split: section.get("split").map_or(Ok(Split::Optimal), |i| {
                 i.word(&[("printed", Split::Printed), ("optimal", Split::Optimal)])
             })?,
@@ -558,7 +590,10 @@ fn read_method(section: &mut Section<'_>) -> Result<Method, Refusal> {
                     ("james_stein", Smoothing::JamesStein),
                 ])
             })?,
-            prune: section.get("prune").map(|i| i.real("β, in counts.")).transpose()?,
+            prune: section
+                .get("prune")
+                .map(|i| i.real("β, in counts."))
+                .transpose()?,
         },
         _ => Method::Laplace,
     };
@@ -571,11 +606,13 @@ fn read_alarm(item: &Item<'_>, i: usize, names: &[String]) -> Result<AlarmSpec, 
     let name = section
         .get("name")
         .map_or_else(|| Ok(format!("alarm{}", i + 1)), |n| n.name("A name."))?;
-    let kind = section.need("kind", "\"jump\", \"low\" or \"high\".")?.word(&[
-        ("jump", AlarmKind::Jump),
-        ("low", AlarmKind::Low),
-        ("high", AlarmKind::High),
-    ])?;
+    let kind = section
+        .need("kind", "\"jump\", \"low\" or \"high\".")?
+        .word(&[
+            ("jump", AlarmKind::Jump),
+            ("low", AlarmKind::Low),
+            ("high", AlarmKind::High),
+        ])?;
     let window = section
         .need("window", "Ticks.")?
         .count(1, 1 << 20, "1 to 1048576 ticks.")? as usize;
@@ -605,7 +642,9 @@ fn read_output(section: &mut Section<'_>, base: &Path, name: &str) -> Result<Out
             .map(|i| i.text("A path.").map(|p| base.join(p)))
             .transpose()
     };
-    let or = |p: Option<PathBuf>, ending: &str| p.unwrap_or_else(|| base.join(format!("{name}.{ending}")));
+    let or = |p: Option<PathBuf>, ending: &str| {
+        p.unwrap_or_else(|| base.join(format!("{name}.{ending}")))
+    };
     let releases = path("releases")?;
     let state = or(path("state")?, "state");
     let ledger = or(path("ledger")?, "ledger");

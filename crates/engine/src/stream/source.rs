@@ -101,7 +101,7 @@ impl Reader {
     }
 
     /// The next line. [`Read1::End`] may be followed by more when the source grows.
-    pub fn next(&mut self) -> Result<Read1, Failure> {
+    pub fn read(&mut self) -> Result<Read1, Failure> {
         loop {
             if self.open.is_none() && !self.open_next()? {
                 return Ok(Read1::End);
@@ -189,8 +189,14 @@ impl Reader {
         event(
             text(&source.time).as_deref(),
             text(&source.state),
-            source.unit.as_ref().map(|u| text(u)),
-            source.count.as_ref().map(|c| text(c)),
+            source
+                .unit
+                .as_ref()
+                .map_or(Field::Undeclared, |u| Field::of(text(u))),
+            source
+                .count
+                .as_ref()
+                .map_or(Field::Undeclared, |c| Field::of(text(c))),
         )
     }
 
@@ -308,17 +314,13 @@ fn skip(lines: &mut dyn BufRead) -> std::io::Result<u64> {
         if buffer.is_empty() {
             return Ok(total);
         }
-        match buffer.iter().position(|b| *b == b'\n') {
-            Some(at) => {
-                lines.consume(at + 1);
-                return Ok(total + at as u64 + 1);
-            }
-            None => {
-                let all = buffer.len();
-                lines.consume(all);
-                total += all as u64;
-            }
+        if let Some(at) = buffer.iter().position(|b| *b == b'\n') {
+            lines.consume(at + 1);
+            return Ok(total + at as u64 + 1);
         }
+        let all = buffer.len();
+        lines.consume(all);
+        total += all as u64;
     }
 }
 
@@ -375,37 +377,54 @@ fn from_fields(columns: &Columns, fields: &[String]) -> Result<Event, &'static s
     event(
         get(columns.time).as_deref(),
         get(columns.state),
-        columns.unit.map(get),
-        columns.count.map(get),
+        columns
+            .unit
+            .map_or(Field::Undeclared, |i| Field::of(get(i))),
+        columns
+            .count
+            .map_or(Field::Undeclared, |i| Field::of(get(i))),
     )
+}
+
+/// A field: not declared, declared and missing, or there.
+enum Field {
+    Undeclared,
+    Missing,
+    Text(String),
+}
+
+impl Field {
+    fn of(text: Option<String>) -> Self {
+        text.map_or(Self::Missing, Self::Text)
+    }
 }
 
 fn event(
     time: Option<&str>,
     state: Option<String>,
-    unit: Option<Option<String>>,
-    count: Option<Option<String>>,
+    unit: Field,
+    count: Field,
 ) -> Result<Event, &'static str> {
     let time = time
         .and_then(|t| t.trim().parse::<i64>().ok())
         .ok_or("the time is not a whole number")?;
     let state = state.ok_or("there is no state")?;
     let unit = match unit {
-        None => None,
-        Some(None) => return Err("there is no unit"),
-        Some(Some(unit)) => Some(unit.into_bytes()),
+        Field::Undeclared => None,
+        Field::Missing => return Err("there is no unit"),
+        Field::Text(unit) => Some(unit.into_bytes()),
     };
     let count = match count {
-        None => 1,
-        Some(count) => count
-            .and_then(|c| c.trim().parse::<i64>().ok())
-            .filter(|c| (0..=1 << 40).contains(c))
-            .ok_or("the count is not a whole number from 0 to 2^40")?,
+        Field::Undeclared => Some(1),
+        Field::Missing => None,
+        Field::Text(count) => count.trim().parse::<i64>().ok(),
     };
     Ok(Event {
         time,
         state: state.trim().to_owned(),
         unit,
-        count,
+        count: count
+            .filter(|c| (0..=1 << 40).contains(c))
+            .ok_or("the count is not a whole number from 0 to 2^40")?,
     })
 }

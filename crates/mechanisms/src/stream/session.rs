@@ -187,7 +187,14 @@ impl Tally {
         *count = count.saturating_add(1);
     }
 
-    /// Takes in many events of different units at once: counts per node, for simulations on public data.
+    /// Takes in many events of different units at one node.
+    pub fn admit_many(&mut self, node: u32, events: i64) {
+        if let Some(count) = self.counts.get_mut(node as usize) {
+            *count = count.saturating_add(events.max(0));
+        }
+    }
+
+    /// Takes in many events of different units: counts per node.
     pub fn add(&mut self, counts: &[i64]) {
         for (mine, more) in self.counts.iter_mut().zip(counts) {
             *mine = mine.saturating_add((*more).max(0));
