@@ -4,7 +4,7 @@ use std::fmt;
 
 use reticent_mechanisms::source::SourceError;
 
-use crate::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
+use crate::studies::{adult_binned, adult_roc, pegasus, pums_linear, pums_residuals};
 
 /// How long a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,26 @@ pub const STUDIES: &[Study] = &[
         name: "studies/pums-residuals",
         about: "similarity of private and true residual plots of the PUMS model",
         run: pums_residuals::run,
+    },
+    Study {
+        name: "pegasus/unit",
+        about: "unit counts of streams by method and smoother (Chen 2018, figures 5.3 and 5.4), and the filters",
+        run: pegasus::unit,
+    },
+    Study {
+        name: "pegasus/windows",
+        about: "window sums against SW_w (figure 5.5), and blended sums",
+        run: pegasus::windows,
+    },
+    Study {
+        name: "pegasus/alarms",
+        about: "jumps and low signals (figures 5.6 and 5.7)",
+        run: pegasus::alarms,
+    },
+    Study {
+        name: "pegasus/hierarchy",
+        about: "a tree of series (figure 5.8) with sound pruning",
+        run: pegasus::hierarchy,
     },
 ];
 

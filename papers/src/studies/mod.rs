@@ -3,6 +3,7 @@
 pub(crate) mod adult;
 pub mod adult_binned;
 pub mod adult_roc;
+pub mod pegasus;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;

@@ -4,4 +4,5 @@ mod architecture;
 mod bad_input;
 mod examples;
 mod lessons;
+mod streams;
 mod table;

@@ -470,8 +470,6 @@ struct Publisher {
     path: std::path::PathBuf,
     /// Ticks published before this run.
     done: i64,
-    /// Standard output: the last committed tick is repeated after a restart, with the same value.
-    repeats: bool,
 }
 
 impl Publisher {
@@ -480,8 +478,8 @@ impl Publisher {
             return Ok(Self {
                 out: Box::new(std::io::stdout()),
                 path: "standard output".into(),
+                // the last committed tick is repeated, with the same value: it may not have arrived
                 done: (progress.ticks - 1).max(0),
-                repeats: true,
             });
         };
         let failed = |e| file_failed(path, "releases cannot be written", e);
@@ -506,7 +504,6 @@ impl Publisher {
             out: Box::new(std::io::BufWriter::new(file)),
             path: path.clone(),
             done,
-            repeats: false,
         })
     }
 
@@ -522,10 +519,7 @@ impl Publisher {
         let path = self.path.clone();
         let failed = |e| file_failed(&path, "releases cannot be written", e);
         writeln!(self.out, "{body}").map_err(failed)?;
-        if self.repeats {
-            self.out.flush().map_err(failed)?;
-        }
-        Ok(())
+        self.out.flush().map_err(failed)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
