@@ -181,3 +181,36 @@ fn standard_input_resumes_where_it_was_told() {
     let all = lines(folder.path());
     assert_eq!((all.len(), &all[..2]), (3, &first[..]));
 }
+
+/// The shipped example, end to end: every tick of the week, both declarations, one payment each.
+#[test]
+fn the_flights_example_runs() {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/flights");
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["flights.csv", "stream.toml", "tree.toml"] {
+        fs::copy(from.join(file), folder.path().join(file)).unwrap();
+    }
+    fs::create_dir(folder.path().join("out")).unwrap();
+    for (config, out, series) in [
+        ("stream.toml", "releases.jsonl", 16),
+        ("tree.toml", "tree.jsonl", 20),
+    ] {
+        let run = |extra: &[&str]| {
+            Command::new(env!("CARGO_BIN_EXE_reticent"))
+                .arg("stream")
+                .arg(folder.path().join(config))
+                .args(extra)
+                .output()
+                .unwrap()
+        };
+        let said = run(&["--dry-run"]);
+        assert!(said.status.success());
+        let statement: Value = serde_json::from_slice(&said.stdout).unwrap();
+        assert_eq!(statement["series"], series);
+        assert_eq!(statement["loss"]["added_or_removed"], "0.5");
+        assert!(run(&[]).status.success());
+        let text = fs::read_to_string(folder.path().join("out").join(out)).unwrap();
+        assert_eq!(text.lines().count(), 2016);
+        assert!(text.lines().all(|l| !l.contains("simulated")));
+    }
+}

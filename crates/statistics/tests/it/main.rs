@@ -3,4 +3,5 @@
 mod contract;
 mod golden;
 mod seeded;
+mod streams;
 mod support;
