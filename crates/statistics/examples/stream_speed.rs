@@ -5,6 +5,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     reason = "rates for people"
 )]
 
@@ -62,6 +63,13 @@ fn plain_grouper(counts: &[i64], theta: i64, law: &GroupNoise, noise: &mut dyn N
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    one_series();
+    banks();
+    many_series()?;
+    tree()
+}
+
+fn one_series() {
     let steps = 400_000;
     let busy: Vec<i64> = (0..steps)
         .map(|t| 40 + (t as i64 * 7919 % 13) - 6)
@@ -102,6 +110,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ours / plain
         );
     }
+}
+
+fn banks() {
     for (name, size, season) in [
         ("large bank, season 288", Size::Large, Some(288)),
         ("large bank", Size::Large, None),
@@ -112,9 +123,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut bank = Bank::new(size, season);
         let mut noise = Seeded::new(2);
         let steps = 60_000;
-        let noisy: Vec<i64> = busy[..steps]
-            .iter()
-            .map(|c| c + noise.lattice(&law(10)) as i64)
+        let noisy: Vec<i64> = (0..steps)
+            .map(|t| 34 + (t as i64 * 7919 % 13) + noise.lattice(&law(10)) as i64)
             .collect();
         let start = Instant::now();
         for z in &noisy {
@@ -126,6 +136,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             bank.bytes()
         );
     }
+}
+
+fn many_series() -> Result<(), Box<dyn std::error::Error>> {
+    let mut noise = Seeded::new(3);
     let n = 100_000;
     let mut flat = session(Forest::flat(n)?, None)?;
     let plan = flat.check(Plan::uniform(n, PARTS, 0))?;
@@ -139,7 +153,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let group_plan = grouped.check(Plan::uniform(n, PARTS / 5 * 4, PARTS / 5))?;
     let kernel = Kernel::new(&Size::Node.cells(), 10.0);
     let mut banks = vec![Bank::new(Size::Node, None); n];
-    let (mut state, mut noise) = (State::default(), Seeded::new(3));
+    let mut state = State::default();
     let counts: Vec<i64> = (0..n as i64).map(|i| i % 50).collect();
     let mut smoothers = vec![GroupSmoother::new(Smoother::Median); n];
     for _ in 0..3 {
@@ -168,6 +182,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             start.elapsed()
         );
     }
+    Ok(())
+}
+
+fn tree() -> Result<(), Box<dyn std::error::Error>> {
+    let mut noise = Seeded::new(4);
     let leaves = 100_000;
     let parent = |v: usize| (v > 0).then(|| ((v - 1) / 2) as u32);
     let forest = Forest::new((0..2 * leaves - 1).map(parent).collect())?;
