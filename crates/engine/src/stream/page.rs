@@ -223,7 +223,7 @@ mod tests {
         let host = page.address().to_string();
         let top = ask(page.address(), "/", &host, "</html>");
         assert!(top.contains("a\\u003cb") && top.contains("default-src 'none'"));
-        let lines = ask(page.address(), "/events", &host, "\"tick\":0");
+        let lines = ask(page.address(), "/events", &host, "}\n\n");
         assert!(lines.contains("data: {\"tick\":0}\n\n"));
         let foreign = ask(page.address(), "/events", "evil.example", "\n\n");
         assert!(foreign.starts_with("HTTP/1.1 403"));

@@ -464,71 +464,81 @@ impl<const L: usize> Core<L> {
         }
     }
 
-    /// The profiles' masses, mixed with uniform, by number.
-    fn profiles(&self) -> [Vec<f32>; 6] {
+    /// Per cell, the masses of the profiles by number, mixed with uniform.
+    fn masses(&self) -> [[f32; 8]; MOST] {
         let n = self.belief.len();
-        let mix = |q: &[f32], by: f32| q.iter().map(|q| (1.0 - by) * q + by / n as f32).collect();
+        let mix = |q: f32, by: f32| (1.0 - by) * q + by / n as f32;
         let slot = match self.visits.len() {
             0 => &[][..],
             period => &self.slots[self.tick % period * n..][..n],
         };
         let [a, b, c] = &self.locals;
-        let of = |q: &[f32]| mix(q, SPREAD.0);
-        [
-            of(&self.global),
-            mix(&at_zero(n), SPREAD.1),
-            of(slot),
-            of(a),
-            of(b),
-            of(c),
-        ]
+        let sources = [&self.global[..], &[], slot, a, b, c];
+        let mut out = [[0.0; 8]; MOST];
+        for (p, source) in sources.into_iter().enumerate() {
+            for (row, q) in out.iter_mut().zip(source) {
+                row[p] = mix(*q, SPREAD.0);
+            }
+        }
+        for (k, row) in out[..n].iter_mut().enumerate() {
+            let q = if k == 0 { 0.99 } else { 0.01 / (n - 1) as f32 };
+            row[1] = mix(q, SPREAD.1);
+        }
+        out
     }
 
     /// Prediction times likelihood, in place; returns each lane's total and leaves the weighted mixture behind.
     fn predict(&mut self, likelihood: &[f32]) -> [f32; L] {
         let n = self.belief.len();
-        let profiles = self.profiles();
+        let masses = self.masses();
+        let profile = self.profile.map(|p| usize::from(p) & 7);
+        let (decay, stay, step) = (self.decay, self.stay, self.step);
+        let (jump, weight) = (self.jump, self.weight);
         let mut back = [[0.0_f32; L]; MOST];
         let back = &mut back[..n];
         let mut run = [0.0_f32; L];
         for (row, b) in back.iter_mut().zip(&self.belief).rev() {
             for l in 0..L {
-                run[l] = self.decay[l] * run[l] + b[l];
+                run[l] = decay[l] * run[l] + b[l];
             }
             *row = run;
         }
         // steps beyond the lowest cell end there; likewise, below, beyond the highest
-        let mut edge = [0.0_f32; L];
-        for l in 0..L {
-            edge[l] = self.decay[l] / (1.0 - self.decay[l]) * run[l];
-        }
+        let beyond = |run: &[f32; L]| -> [f32; L] {
+            std::array::from_fn(|l| decay[l] / (1.0 - decay[l]) * run[l])
+        };
+        let mut edge = beyond(&run);
         let mut forward = [0.0_f32; L];
         let mut totals = [0.0_f32; L];
-        for (k, (b, back)) in self.belief.iter_mut().zip(back.iter()).enumerate() {
-            let masses =
-                [0, 1, 2, 3, 4, 5].map(|p: usize| profiles[p].get(k).copied().unwrap_or(0.0));
-            let q: [f32; L] = std::array::from_fn(|l| masses[usize::from(self.profile[l]) % 6]);
+        let rows = self.belief.iter_mut().zip(back.iter()).zip(&masses);
+        for (k, ((b, back), masses)) in rows.enumerate() {
+            let q: [f32; L] = std::array::from_fn(|l| masses[profile[l]]);
             for l in 0..L {
-                forward[l] = self.decay[l] * forward[l] + b[l];
+                forward[l] = decay[l] * forward[l] + b[l];
             }
             if k + 1 == n {
-                for l in 0..L {
-                    edge[l] = self.decay[l] / (1.0 - self.decay[l]) * forward[l];
-                }
+                edge = beyond(&forward);
             }
-            let mut mixed = 0.0;
+            let seen = likelihood[k];
+            let mut joint = [0.0_f32; L];
             for l in 0..L {
                 let near = forward[l] + back[l] - b[l] + edge[l];
-                let ahead = self.stay[l] * b[l] + self.step[l] * near + self.jump[l] * q[l];
-                let joint = ahead * likelihood[k] + FLOOR;
-                totals[l] += joint;
-                b[l] = joint;
-                mixed += self.weight[l] * joint;
+                let ahead = stay[l] * b[l] + step[l] * near + jump[l] * q[l];
+                joint[l] = ahead * seen + FLOOR;
+                totals[l] += joint[l];
             }
+            *b = joint;
             if k == 0 {
                 edge = [0.0; L];
             }
-            self.mixture[k] = mixed;
+            // eight running sums, so that additions do not wait for each other
+            let mut mixed = [0.0_f32; 8];
+            for (joint, weight) in joint.chunks_exact(8).zip(weight.chunks_exact(8)) {
+                for i in 0..8 {
+                    mixed[i] += weight[i] * joint[i];
+                }
+            }
+            self.mixture[k] = mixed.iter().sum();
         }
         totals
     }
@@ -748,7 +758,7 @@ mod tests {
             core.belief[3][l] = 0.25;
             core.belief[20][l] = 0.75;
         }
-        let profiles = core.profiles();
+        let masses = core.masses();
         let before = core.belief.clone();
         let ones = vec![1.0; n];
         core.predict(&ones);
@@ -768,7 +778,7 @@ mod tests {
             };
             for i in 0..n {
                 let steps: f64 = (0..n).map(|j| kernel(i, j) * f64::from(before[j][l])).sum();
-                let q = f64::from(profiles[usize::from(core.profile[l])][i]);
+                let q = f64::from(masses[i][usize::from(core.profile[l])]);
                 let want = f64::from(1.0 - share - jump) * f64::from(before[i][l])
                     + f64::from(share) * steps
                     + f64::from(jump) * q;
