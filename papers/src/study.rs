@@ -5,7 +5,7 @@ use std::fmt;
 use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
-    adult_binned, adult_roc, covariance, dpbench, models, pums_linear, pums_residuals,
+    adult_binned, adult_roc, covariance, dpbench, models, pegasus, pums_linear, pums_residuals,
     sparse_vector,
 };
 
@@ -80,6 +80,26 @@ pub const STUDIES: &[Study] = &[
         name: "papers/covariance",
         about: "tables and figures of the covariance report, as printed and corrected",
         run: covariance::run,
+    },
+    Study {
+        name: "pegasus/unit",
+        about: "unit counts of streams by method and smoother (Chen 2018, figures 5.3 and 5.4), and the filters",
+        run: pegasus::unit,
+    },
+    Study {
+        name: "pegasus/windows",
+        about: "window sums against SW_w (figure 5.5), and blended sums",
+        run: pegasus::windows,
+    },
+    Study {
+        name: "pegasus/alarms",
+        about: "jumps and low signals (figures 5.6 and 5.7)",
+        run: pegasus::alarms,
+    },
+    Study {
+        name: "pegasus/hierarchy",
+        about: "a tree of series (figure 5.8) with sound pruning",
+        run: pegasus::hierarchy,
     },
 ];
 

@@ -10,6 +10,7 @@
 //! - [`alarms`]: the arithmetic of statistical audits with a stated probability of false alarm;
 //! - [`auditor`]: audits of any mechanism, ours, a broken one, or another program; its list of all we know;
 //! - [`attacks`]: what an adversary gets from broken mechanisms and exact plots; [`picture`] draws it;
+//! - [`stream`]: the same for event streams;
 //! - [`registry`]: which test vouches for which mechanism.
 //!
 //! Nothing here is used by a release.
@@ -26,6 +27,7 @@ pub mod neighbours;
 pub mod picture;
 pub mod purchases;
 pub mod registry;
+pub mod stream;
 pub mod tables;
 
 /// Why an audit could not be carried out (not: what it found).

@@ -250,6 +250,23 @@ pub const STEPS: &[Row] = &[
             "selection::item_counts_canary",
         ],
     },
+    Row {
+        name: "stream_counts",
+        methods: &[Matrix, Enumerated],
+        claim: "pure: a/r e, r1 2e for ever; same-tick swap 2(1 - root's share) e",
+        tests: &[
+            "streams::counts_matrix",
+            "streams::plans_enumerated",
+            "streams::swaps_of_state",
+            "streams::plans_canary",
+        ],
+    },
+    Row {
+        name: "stream_groups",
+        methods: &[Enumerated],
+        claim: "pure: the marks of a series cost a/r e, r1 2e at scales 2/e1 and 4/e2",
+        tests: &["streams::grouper_enumerated", "streams::grouper_canary"],
+    },
 ];
 
 /// Releases composed of [`STEPS`]; the contract test runs over all of them.

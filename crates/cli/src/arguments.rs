@@ -126,6 +126,21 @@ pub(crate) enum Command {
         #[command(subcommand)]
         which: crate::audit::Attack,
     },
+    /// Release private counts of a stream of events, tick by tick, until it ends or is stopped.
+    #[command(after_help = "Example: reticent stream examples/flights/stream.toml")]
+    Stream {
+        /// The declaration, stream.toml.
+        config: PathBuf,
+        /// Noise from this seed, nothing paid, no guarantee: for trials on public data.
+        #[arg(long)]
+        simulate: Option<u64>,
+        /// Whose spend it is.
+        #[arg(long)]
+        analyst: Option<String>,
+        /// Only say what is guaranteed and what it costs.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Look at a ledger, check it, or raise its cap.
     Ledger {
         #[command(subcommand)]

@@ -14,7 +14,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use reticent_engine::{
     Error, Failure, accuracy, books, dataset::Dataset, init, mock, outcome::Refusal, predict,
-    schema_json, session, smartnoise,
+    schema_json, session, smartnoise, stream,
 };
 
 fn main() -> ExitCode {
@@ -123,6 +123,28 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
                     .into()
                 }),
             }
+        }
+        Command::Stream {
+            config,
+            simulate,
+            analyst,
+            dry_run,
+        } => {
+            let config = stream::Config::load(&config)?;
+            if dry_run {
+                return print(&format!("{:#}\n", stream::run::statement(&config)));
+            }
+            let options = stream::Options {
+                simulate,
+                analyst,
+                ..stream::Options::default()
+            };
+            let ran = stream::run(&config, &options, &mut note)?;
+            note(&format!(
+                "{} ticks released, {} by this run; {} bad lines",
+                ran.ticks, ran.new, ran.bad
+            ));
+            Ok(())
         }
         Command::Ledger { action } => print(&ledger::carry_out(action, json)?),
     }

@@ -27,6 +27,7 @@ pub mod scan;
 pub mod schema_json;
 pub mod session;
 pub mod smartnoise;
+pub mod stream;
 pub mod suggest;
 
 pub use failure::{Error, Failure};

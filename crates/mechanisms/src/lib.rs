@@ -29,6 +29,7 @@ pub mod program;
 pub mod rows;
 pub mod session;
 pub mod source;
+pub mod stream;
 
 pub use context::Context;
 pub use desk::{Desk, DeskError, FoldId, NoiseRecord};

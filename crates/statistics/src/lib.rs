@@ -14,6 +14,7 @@
 //! * [`accuracy`]: error from ε and ε from error.
 //! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
+//! * [`streams`]: filters, smoothers, windows, alarms and hierarchies over private event streams.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
 pub mod accuracy;
@@ -37,6 +38,7 @@ mod scale;
 pub mod selection;
 pub mod simple;
 pub mod sparse_vector;
+pub mod streams;
 mod student;
 pub mod threshold;
 pub mod zcdp;

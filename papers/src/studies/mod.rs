@@ -6,6 +6,7 @@ pub mod adult_roc;
 pub mod covariance;
 pub mod dpbench;
 pub mod models;
+pub mod pegasus;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;

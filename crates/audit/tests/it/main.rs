@@ -18,6 +18,7 @@ mod selection;
 mod smooth;
 mod split_tree;
 mod statistical;
+mod streams;
 mod worst_query;
 
 use dashu::integer::{IBig, UBig};

@@ -5,4 +5,5 @@ mod audit;
 mod bad_input;
 mod examples;
 mod lessons;
+mod streams;
 mod table;

@@ -8,4 +8,5 @@ mod histogram;
 mod models;
 mod seeded;
 mod selection;
+mod streams;
 mod support;

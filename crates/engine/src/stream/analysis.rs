@@ -1,0 +1,295 @@
+//! From noisy counts to a line of releases: estimates, windows, alarms. Post-processing, and the only source of plans.
+
+use reticent_mechanisms::stream::{Mark, PARTS, Plan, Ticked};
+use reticent_statistics::streams::{
+    Bank, BlendedSum, GroupSmoother, GroupedHierarchy, Hierarchy, Kernel, Monitor, Pruning, Side,
+    Size, Smoother, Towards, Watch, WindowSumSmoother,
+};
+use serde::{Deserialize, Serialize};
+
+use super::config::{AlarmKind, Config, Method, Smoothing};
+
+/// A released tick, as stored and published.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The stream.
+    pub stream: String,
+    /// The tick, from 0.
+    pub tick: i64,
+    /// Where it begins, in units of the time field.
+    pub from: i64,
+    /// Set in simulated runs: there is no guarantee.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+    /// Set when the daily cap withholds the tick; then everything else is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withheld: bool,
+    /// Noisy counts by series; `null` where the plan measured nothing.
+    pub noisy: Vec<Option<i64>>,
+    /// Marks of the grouper, one letter per series: `-` off, `o` opened, `j` joined, `a` alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub marks: String,
+    /// Estimates by series.
+    pub estimate: Vec<f64>,
+    /// Window sums: length and sums by series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<(usize, Vec<f64>)>,
+    /// Alarms that are raised: name, series, score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alarms: Vec<(String, String, f64)>,
+}
+
+impl Line {
+    /// What the session gave, for a replay.
+    pub fn ticked(&self) -> Ticked {
+        let mark = |b: char| match b {
+            'o' => Mark::Opened,
+            'j' => Mark::Joined,
+            'a' => Mark::Alone,
+            _ => Mark::Off,
+        };
+        let mut marks: Vec<Mark> = self.marks.chars().map(mark).collect();
+        marks.resize(self.noisy.len(), Mark::Off);
+        Ticked {
+            counts: self.noisy.clone(),
+            marks,
+        }
+    }
+}
+
+fn letters(marks: &[Mark]) -> String {
+    if marks.iter().all(|m| *m == Mark::Off) {
+        return String::new();
+    }
+    marks
+        .iter()
+        .map(|m| match m {
+            Mark::Off => '-',
+            Mark::Opened => 'o',
+            Mark::Joined => 'j',
+            Mark::Alone => 'a',
+        })
+        .collect()
+}
+
+enum Estimator {
+    Filters(Vec<Bank>, Box<Kernel>),
+    Tree(Box<Hierarchy>),
+    Groups(Vec<GroupSmoother>),
+    GroupTree(Box<GroupedHierarchy>),
+    Plain,
+}
+
+enum WindowSum {
+    Blended(BlendedSum),
+    Grouped(WindowSumSmoother),
+}
+
+/// The state of the post-processing: a function of the released lines.
+pub struct Analysis {
+    config: Config,
+    estimator: Estimator,
+    uniform: Plan,
+    windows: Vec<(usize, Vec<WindowSum>)>,
+    alarms: Vec<(usize, usize, Monitor)>,
+    planned: Option<Plan>,
+}
+
+impl Analysis {
+    /// Nothing released yet. `scale` is that of the noise of a count that gets the whole budget.
+    pub fn new(config: &Config, scale: f64) -> Self {
+        let n = config.forest.len();
+        let h = config.forest.height();
+        let (estimator, uniform) = match &config.method {
+            Method::Filter { season } if h == 1 => {
+                let size = if n > 1000 { Size::Node } else { Size::Large };
+                let kernel = Box::new(Kernel::new(&size.cells(), scale));
+                let banks = (0..n).map(|_| Bank::new(size, *season)).collect();
+                (
+                    Estimator::Filters(banks, kernel),
+                    Plan::uniform(n, PARTS, 0),
+                )
+            }
+            Method::Filter { .. } => {
+                let tree = Box::new(Hierarchy::new(config.forest.clone(), scale));
+                (Estimator::Tree(tree), Plan::uniform(n, 0, 0))
+            }
+            Method::Pegasus {
+                percent,
+                smoother,
+                prune,
+                ..
+            } => {
+                let group = PARTS / 100 * percent;
+                let scale = scale * f64::from(PARTS) / f64::from(PARTS - group) * f64::from(h);
+                let how = match smoother {
+                    Smoothing::Median => Smoother::Median,
+                    Smoothing::Average => Smoother::Average,
+                    Smoothing::JamesStein => Smoother::JamesStein {
+                        variance: 2.0 * scale * scale,
+                        towards: Towards::Mean,
+                        positive_part: true,
+                    },
+                };
+                if h == 1 {
+                    let smoothers = vec![GroupSmoother::new(how); n];
+                    (
+                        Estimator::Groups(smoothers),
+                        Plan::uniform(n, PARTS - group, group),
+                    )
+                } else {
+                    let pruning = prune.map_or(Pruning::None, |threshold| Pruning::PastOutputs {
+                        threshold,
+                    });
+                    let tree = GroupedHierarchy::new(config.forest.clone(), *percent, how, pruning);
+                    (Estimator::GroupTree(Box::new(tree)), Plan::uniform(n, 0, 0))
+                }
+            }
+            Method::Laplace => (Estimator::Plain, Plan::uniform(n, PARTS / h, 0)),
+        };
+        let variance = 2.0 * scale * scale;
+        let grouped = matches!(estimator, Estimator::Groups(_));
+        let window = |w: usize| {
+            if grouped {
+                WindowSum::Grouped(WindowSumSmoother::new(w as u64))
+            } else {
+                WindowSum::Blended(BlendedSum::new(w, variance))
+            }
+        };
+        let windows = config
+            .windows
+            .iter()
+            .map(|w| (*w, (0..n).map(|_| window(*w)).collect()))
+            .collect();
+        let mut alarms = Vec::new();
+        for (i, spec) in config.alarms.iter().enumerate() {
+            let watch = match spec.kind {
+                AlarmKind::Jump => Watch::JumpOrDrop,
+                AlarmKind::Low => Watch::LowSignal,
+                AlarmKind::High => Watch::Window(
+                    std::sync::Arc::new(|w: &[f64]| w.iter().sum()),
+                    Side::AtLeast,
+                ),
+            };
+            for v in 0..n {
+                if spec.series.is_empty() || spec.series.contains(&v) {
+                    alarms.push((
+                        i,
+                        v,
+                        Monitor::new(watch.clone(), spec.window, spec.threshold),
+                    ));
+                }
+            }
+        }
+        Self {
+            config: config.clone(),
+            estimator,
+            uniform,
+            windows,
+            alarms,
+            planned: None,
+        }
+    }
+
+    /// The plan of the next tick: a function of released lines.
+    pub fn plan(&mut self) -> Plan {
+        let plan = match &mut self.estimator {
+            Estimator::Tree(tree) => tree.plan(),
+            Estimator::GroupTree(tree) => tree.plan(),
+            _ => self.uniform.clone(),
+        };
+        self.planned = Some(plan.clone());
+        plan
+    }
+
+    /// The line of a tick that was measured under the last plan.
+    pub fn line(&mut self, tick: i64, ticked: &Ticked) -> Line {
+        let plan = self.planned.take().unwrap_or_else(|| self.uniform.clone());
+        let n = ticked.counts.len();
+        // (published, used for sums and alarms)
+        let (estimate, means): (Vec<f64>, Vec<f64>) = match &mut self.estimator {
+            Estimator::Filters(banks, kernel) => banks
+                .iter_mut()
+                .zip(&ticked.counts)
+                .map(|(bank, z)| {
+                    let e = bank.observe(z.unwrap_or(0), kernel);
+                    (e.median as f64, e.mean)
+                })
+                .unzip(),
+            Estimator::Tree(tree) => tree
+                .observe(&plan, &ticked.counts)
+                .iter()
+                .map(|e| (e.median as f64, e.mean))
+                .unzip(),
+            Estimator::Groups(smoothers) => smoothers
+                .iter_mut()
+                .zip(ticked.counts.iter().zip(&ticked.marks))
+                .map(|(s, (z, mark))| {
+                    let x = s.push(*mark, z.unwrap_or(0) as f64);
+                    (x.max(0.0), x)
+                })
+                .unzip(),
+            Estimator::GroupTree(tree) => tree
+                .observe(&ticked.counts, &ticked.marks)
+                .into_iter()
+                .map(|x| (x.max(0.0), x))
+                .unzip(),
+            Estimator::Plain => ticked
+                .counts
+                .iter()
+                .map(|z| {
+                    let x = z.unwrap_or(0) as f64;
+                    (x.max(0.0), x)
+                })
+                .unzip(),
+        };
+        let mut line = self.empty(tick);
+        for (w, sums) in &mut self.windows {
+            let sum = |v: usize, s: &mut WindowSum| {
+                let z = ticked.counts.get(v).copied().flatten().unwrap_or(0);
+                let x = match s {
+                    WindowSum::Blended(b) => b.push(z, means[v]),
+                    WindowSum::Grouped(g) => g.push(ticked.marks[v], z as f64),
+                };
+                round(x)
+            };
+            let each = sums
+                .iter_mut()
+                .enumerate()
+                .map(|(v, s)| sum(v, s))
+                .collect();
+            line.windows.push((*w, each));
+        }
+        for (i, v, monitor) in &mut self.alarms {
+            let alarm = monitor.push(means.get(*v).copied().unwrap_or(0.0));
+            if alarm.raised {
+                let names = (
+                    self.config.alarms[*i].name.clone(),
+                    self.config.names[*v].clone(),
+                );
+                line.alarms.push((names.0, names.1, round(alarm.score)));
+            }
+        }
+        debug_assert_eq!(estimate.len(), n);
+        line.noisy.clone_from(&ticked.counts);
+        line.marks = letters(&ticked.marks);
+        line.estimate = estimate.into_iter().map(round).collect();
+        line
+    }
+
+    /// A line without content, as for withheld ticks.
+    pub fn empty(&self, tick: i64) -> Line {
+        Line {
+            stream: self.config.name.clone(),
+            tick,
+            from: self.config.begin(tick),
+            ..Line::default()
+        }
+    }
+}
+
+/// Three decimals are more than the noise leaves.
+fn round(x: f64) -> f64 {
+    let r = (x * 1000.0).round() / 1000.0;
+    if r.is_finite() { r + 0.0 } else { 0.0 }
+}

@@ -1,0 +1,557 @@
+//! The loop: events into ticks, ticks into releases, each durable before it is published.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reticent_accounting::{Cost, Currency, Rational, Relation, format_rational};
+use reticent_ledger::{Identity, Ledger, RequestId};
+use reticent_mechanisms::stream::{
+    Checked, Forest, Grouper, Live, Opened, Order, PARTS, Plan, Session, State, Stream,
+    StreamError, Tally, Ticked,
+};
+use reticent_mechanisms::{Context, Simulated};
+use reticent_noise::Seeded;
+use serde_json::json;
+
+use super::analysis::{Analysis, Line};
+use super::config::{Config, Input, Method};
+use super::file_failed;
+use super::page::Page;
+use super::source::{Event, Place, Read1, Reader};
+use super::store::{Progress, Store, chain, private};
+use crate::failure::Failure;
+use crate::outcome::Refusal;
+
+/// How to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Noise keyed by this seed and the tick, nothing paid, lines marked: for trials on public data.
+    pub simulate: Option<u64>,
+    /// Whose spend it is.
+    pub analyst: Option<String>,
+    /// Set to end after the current line.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    /// Ticks released in all, earlier runs included.
+    pub ticks: i64,
+    /// Ticks released by this run.
+    pub new: i64,
+    /// Lines of the events that could not be used.
+    pub bad: u64,
+}
+
+/// The stream as the trusted half knows it.
+pub fn declared(config: &Config) -> Stream {
+    let grouper = match &config.method {
+        Method::Pegasus {
+            threshold, split, ..
+        } => Some(Grouper {
+            threshold: *threshold,
+            split: *split,
+        }),
+        _ => None,
+    };
+    let forest: &Forest = &config.forest;
+    let common = if forest.single_root() && forest.height() > 1 {
+        PARTS / forest.height()
+    } else {
+        0
+    };
+    Stream {
+        name: config.name.clone(),
+        epsilon: config.epsilon.clone(),
+        forest: config.forest.clone(),
+        grouper,
+        common,
+    }
+}
+
+/// The public facts.
+pub fn context(config: &Config) -> Context {
+    Context {
+        rows_per_unit: config.per_unit,
+        ..Context::records(config.relation)
+    }
+}
+
+/// What is public about the guarantee, in numbers and in words.
+pub fn statement(config: &Config) -> serde_json::Value {
+    let (stream, context) = (declared(config), context(config));
+    let other = match config.relation {
+        Relation::AddRemove => &config.epsilon + &config.epsilon,
+        Relation::ReplaceOne => config.epsilon.clone(),
+    };
+    let alone = match config.relation {
+        Relation::AddRemove => config.epsilon.clone(),
+        Relation::ReplaceOne => &config.epsilon / Rational::from(2_u8),
+    };
+    let unit = match &config.source.unit {
+        Some(field) => format!(
+            "the events of one {field} within one tick, at most {} of them",
+            config.per_unit
+        ),
+        None => "one event".to_owned(),
+    };
+    let words = format!(
+        "Protected is {unit}. Whoever is present at m ticks is protected by m times the loss: at 12 ticks by {}.",
+        format_rational(&(&alone * Rational::from(12_u8)))
+    );
+    let per_day = config
+        .day
+        .as_ref()
+        .map(|cap| format_rational(&(&alone * Rational::from(cap.ticks))));
+    json!({
+        "stream": config.name,
+        "series": config.names.len(),
+        "epsilon": format_rational(&config.epsilon),
+        "neighbours": config.relation.to_string(),
+        "loss": {
+            "added_or_removed": format_rational(&alone),
+            "another_state_in_the_same_tick": format_rational(&stream.swap_loss(&context)),
+            "any_other_replacement": format_rational(&other),
+            "most_per_person_and_day": per_day,
+        },
+        "words": words,
+    })
+}
+
+/// A paid session, or a simulation.
+enum Engine {
+    Live(Box<Live>),
+    Simulated(Box<Session>, u64),
+}
+
+impl Engine {
+    fn session(&self) -> &Session {
+        match self {
+            Self::Live(live) => live.session(),
+            Self::Simulated(session, _) => session,
+        }
+    }
+
+    fn tick(
+        &mut self,
+        tick: i64,
+        state: &mut State,
+        tally: Tally,
+        plan: &Checked,
+    ) -> Result<Ticked, StreamError> {
+        match self {
+            Self::Live(live) => live.tick(state, tally, plan),
+            Self::Simulated(session, seed) => {
+                let mut noise = Seeded::stream(*seed, tick.unsigned_abs());
+                session
+                    .simulate(state, tally, plan, &mut noise)
+                    .map(|Simulated(ticked)| ticked)
+            }
+        }
+    }
+}
+
+/// Runs a stream until its events end, its end is reached, or it is told to stop.
+///
+/// `say` gets remarks for the operator: how it was opened, where reading resumes, where the live page is.
+pub fn run(
+    config: &Config,
+    options: &Options,
+    say: &mut dyn FnMut(&str),
+) -> Result<Running, Failure> {
+    let session = Session::new(declared(config), context(config))?;
+    let scale = session
+        .stream()
+        .count_noise(session.context(), PARTS)?
+        .scale()
+        .to_f64();
+    let (engine, store) = open(config, options, session, say)?;
+    let progress = store.progress()?;
+    let state = if progress.ticks == 0 {
+        State::default()
+    } else {
+        State::decode(&progress.groups)?
+    };
+    let mut publisher = Publisher::open(config, &progress)?;
+    let page = match config.output.page {
+        None => None,
+        Some(port) => {
+            let page = Page::start(port, &config.name, &config.names)?;
+            say(&format!("live page: http://{}", page.address()));
+            Some(page)
+        }
+    };
+    let mut analysis = Analysis::new(config, scale);
+    store.lines(|tick, body| {
+        let line: Line = serde_json::from_str(body).map_err(|_| damaged(config))?;
+        if !line.withheld {
+            analysis.plan();
+            analysis.line(tick, &line.ticked());
+        }
+        if let Some(page) = &page {
+            page.push(body);
+        }
+        publisher.again(tick, body)
+    })?;
+    publisher.flush()?;
+    if config.source.input == Input::Standard {
+        say(&json!({"resume_from": config.begin(progress.ticks)}).to_string());
+    }
+    let standard = config.source.input == Input::Standard;
+    let mut running = Loop {
+        config,
+        engine,
+        store,
+        state,
+        analysis,
+        publisher,
+        page,
+        open: BTreeMap::new(),
+        next: progress.ticks,
+        first: progress.ticks,
+        head: progress.head,
+        watermark: i64::MIN,
+        ahead: progress.ticks,
+        reached: if standard {
+            Place::default()
+        } else {
+            progress.reached
+        },
+        bad: 0,
+    };
+    let from = if standard {
+        Place::default()
+    } else {
+        progress.place
+    };
+    running.read(&mut Reader::new(&config.source, from), &options.stop)
+}
+
+fn damaged(config: &Config) -> Failure {
+    Refusal::policy("a stored release cannot be read")
+        .in_file(&config.output.state)
+        .into()
+}
+
+/// Pays, unless it was paid before; makes the state file first, so that a payment without one means that it was lost.
+fn open(
+    config: &Config,
+    options: &Options,
+    session: Session,
+    say: &mut dyn FnMut(&str),
+) -> Result<(Engine, Store), Failure> {
+    let path = &config.output.state;
+    if let Some(seed) = options.simulate {
+        let store = Store::open(path, &config.digest, true)?;
+        say("simulated: nothing is paid, the releases carry no guarantee");
+        return Ok((Engine::Simulated(Box::new(session), seed), store));
+    }
+    let mut ledger = ledger(config)?;
+    let request = RequestId::from_bytes(config.digest);
+    let paid = ledger.lookup(&request)?.is_some();
+    if paid && !Store::exists(path) {
+        return Err(Refusal::policy("this stream was opened before, but its state file is gone; going on could release a tick twice with different noise")
+            .in_file(path)
+            .accepting("Restore the state file, or give the stream another name; it will be paid for again.")
+            .into());
+    }
+    let store = Store::open(path, &config.digest, false)?;
+    if !paid && store.progress()?.ticks > 0 {
+        return Err(
+            Refusal::policy("the state file has ticks that this ledger never paid for")
+                .in_file(path)
+                .accepting("Restore the ledger that belongs to it.")
+                .into(),
+        );
+    }
+    let statement = statement(config);
+    let order = Order {
+        request,
+        analyst: options
+            .analyst
+            .clone()
+            .unwrap_or_else(|| "operator".to_owned()),
+        statement: statement.to_string().into_bytes(),
+    };
+    let (live, opened) = Live::open(session, &mut ledger, &order)?;
+    say(match opened {
+        Opened::New => "opened and paid for",
+        Opened::Again => "opened again; it was paid for before",
+    });
+    say(&statement.to_string());
+    Ok((Engine::Live(Box::new(live)), store))
+}
+
+fn ledger(config: &Config) -> Result<Ledger, Failure> {
+    let path = &config.output.ledger;
+    if !path.exists() {
+        let identity = Identity {
+            dataset: config.name.clone(),
+            data_version: "stream".to_owned(),
+            relation: config.relation,
+            currency: Currency::Pure,
+            cap: Cost::pure(config.cap.clone()),
+            analysts: BTreeMap::new(),
+            fingerprint_key: [0; 32],
+            fingerprint: config.digest,
+            schema_digest: config.digest,
+        };
+        return Ok(Ledger::create(path, &identity)?);
+    }
+    let ledger = Ledger::open(path)?;
+    let identity = ledger.identity();
+    if identity.relation != config.relation || identity.currency != Currency::Pure {
+        return Err(Refusal::policy(
+            "the ledger counts in another relation or currency than the stream",
+        )
+        .in_file(path)
+        .accepting("Give the stream a ledger of its own.")
+        .into());
+    }
+    Ok(ledger)
+}
+
+/// A tick that is not closed yet.
+struct Pending {
+    tally: Tally,
+    first: Place,
+}
+
+struct Loop<'a> {
+    config: &'a Config,
+    engine: Engine,
+    store: Store,
+    state: State,
+    analysis: Analysis,
+    publisher: Publisher,
+    page: Option<Page>,
+    open: BTreeMap<i64, Pending>,
+    next: i64,
+    first: i64,
+    head: [u8; 32],
+    watermark: i64,
+    ahead: i64,
+    reached: Place,
+    bad: u64,
+}
+
+impl Loop<'_> {
+    fn read(&mut self, reader: &mut Reader, stop: &AtomicBool) -> Result<Running, Failure> {
+        while !stop.load(Ordering::Relaxed) && !self.ended() {
+            match reader.read()? {
+                Read1::Line(place, Ok(event)) => self.take(&place, &event, reader)?,
+                Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line)?,
+                Read1::End if self.config.source.follow => {
+                    self.publisher.flush()?;
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Read1::End => {
+                    while !self.ended() && self.config.ticks.end.is_some() {
+                        self.close(reader)?;
+                    }
+                    break;
+                }
+            }
+        }
+        self.publisher.flush()?;
+        Ok(Running {
+            ticks: self.next,
+            new: self.next - self.first,
+            bad: self.bad,
+        })
+    }
+
+    fn ended(&self) -> bool {
+        self.config.last().is_some_and(|last| self.next >= last)
+    }
+
+    fn take(&mut self, place: &Place, event: &Event, reader: &Reader) -> Result<(), Failure> {
+        let ticks = &self.config.ticks;
+        let Some(tick) = self.config.tick_of(event.time) else {
+            return self.reject(place, "before the start", &format!("{event:?}"));
+        };
+        let reason = if self.config.last().is_some_and(|last| tick >= last) {
+            "after the end"
+        } else if tick < self.next {
+            "late: its tick is closed"
+        } else if tick - self.ahead.max(self.next) > ticks.max_ahead {
+            "too far ahead of the last event"
+        } else {
+            ""
+        };
+        if !reason.is_empty() {
+            return self.reject(place, reason, &format!("{event:?}"));
+        }
+        let Some(node) = self.config.states.get(&event.state) else {
+            return self.reject(place, "not a declared state", &format!("{event:?}"));
+        };
+        let session = self.engine.session();
+        let pending = self.open.entry(tick).or_insert_with(|| Pending {
+            tally: session.tally(),
+            first: place.clone(),
+        });
+        match &event.unit {
+            None => pending.tally.admit_many(*node, event.count),
+            Some(unit) => pending.tally.admit(Some(unit), *node),
+        }
+        self.ahead = self.ahead.max(tick);
+        self.watermark = self.watermark.max(event.time);
+        while !self.ended()
+            && self
+                .config
+                .begin(self.next + 1)
+                .saturating_add(ticks.lateness)
+                <= self.watermark
+        {
+            self.close(reader)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the next tick: noise, store, publish.
+    fn close(&mut self, reader: &Reader) -> Result<(), Failure> {
+        let tick = self.next;
+        let pending = self.open.remove(&tick);
+        let line = if self.config.withheld(tick) {
+            Line {
+                withheld: true,
+                ..self.analysis.empty(tick)
+            }
+        } else {
+            let session = self.engine.session();
+            let tally = pending.map_or_else(|| session.tally(), |p| p.tally);
+            let plan: Plan = self.analysis.plan();
+            let plan = session.check(plan)?;
+            let ticked = self.engine.tick(tick, &mut self.state, tally, &plan)?;
+            self.analysis.line(tick, &ticked)
+        };
+        let line = Line {
+            simulated: matches!(self.engine, Engine::Simulated(..)),
+            ..line
+        };
+        let body = serde_json::to_string(&line).map_err(|_| damaged(self.config))?;
+        self.head = chain(&self.head, &body);
+        let here = reader.place();
+        let place = self.open.values().map(|p| &p.first).min().unwrap_or(&here);
+        let groups = self.state.encode();
+        self.store
+            .commit(tick, &body, &self.head, &groups, place, &here)?;
+        self.next += 1;
+        if let Some(page) = &self.page {
+            page.push(&body);
+        }
+        self.publisher.publish(tick, &body)
+    }
+
+    /// A line that cannot be used, for the curator's eyes; once, also when it is read again after a restart.
+    fn reject(&mut self, place: &Place, why: &str, line: &str) -> Result<(), Failure> {
+        if *place < self.reached {
+            return Ok(());
+        }
+        self.bad += 1;
+        let path = &self.config.output.dead_letters;
+        private(path)?;
+        let failed = |e| file_failed(path, "cannot be written", e);
+        let mut file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+        let record = json!({"file": place.file, "offset": place.offset, "why": why, "line": line});
+        writeln!(file, "{record}").map_err(failed)
+    }
+}
+
+/// Where released lines go; never two values for a tick.
+struct Publisher {
+    out: Box<dyn Write + Send>,
+    path: std::path::PathBuf,
+    /// Ticks published before this run.
+    done: i64,
+}
+
+impl Publisher {
+    fn open(config: &Config, progress: &Progress) -> Result<Self, Failure> {
+        let Some(path) = &config.output.releases else {
+            return Ok(Self {
+                out: Box::new(std::io::stdout()),
+                path: "standard output".into(),
+                // the last committed tick is repeated, with the same value: it may not have arrived
+                done: (progress.ticks - 1).max(0),
+            });
+        };
+        let failed = |e| file_failed(path, "releases cannot be written", e);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(failed)?;
+        let (done, complete) = published(&file, path)?;
+        if done > progress.ticks {
+            return Err(Refusal::policy("the releases are ahead of the state file, which must be an older copy; going on could release a tick twice with different noise")
+                .in_file(path)
+                .accepting("Restore the newest state file, or give the stream another name.")
+                .into());
+        }
+        // an unfinished last line is written again
+        file.set_len(complete).map_err(failed)?;
+        file.seek(SeekFrom::Start(complete)).map_err(failed)?;
+        Ok(Self {
+            out: Box::new(std::io::BufWriter::new(file)),
+            path: path.clone(),
+            done,
+        })
+    }
+
+    /// A line that was committed in an earlier run.
+    fn again(&mut self, tick: i64, body: &str) -> Result<(), Failure> {
+        if tick < self.done {
+            return Ok(());
+        }
+        self.publish(tick, body)
+    }
+
+    fn publish(&mut self, _tick: i64, body: &str) -> Result<(), Failure> {
+        let path = self.path.clone();
+        let failed = |e| file_failed(&path, "releases cannot be written", e);
+        writeln!(self.out, "{body}").map_err(failed)?;
+        self.out.flush().map_err(failed)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        let path = &self.path;
+        self.out
+            .flush()
+            .map_err(|e| file_failed(path, "releases cannot be written", e))
+    }
+}
+
+/// How many ticks a file of releases holds, and the bytes of its complete lines.
+fn published(file: &File, path: &Path) -> Result<(i64, u64), Failure> {
+    let failed = |e| file_failed(path, "releases cannot be read", e);
+    let (mut ticks, mut bytes) = (0, 0);
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line).map_err(failed)?;
+        if read == 0 || line.last() != Some(&b'\n') {
+            return Ok((ticks, bytes));
+        }
+        let tick = serde_json::from_slice::<Line>(&line).map(|l| l.tick);
+        match tick {
+            Ok(tick) if tick == ticks => ticks += 1,
+            _ => {
+                return Err(Refusal::policy("the file holds something other than the releases of this stream, one line per tick")
+                    .in_file(path)
+                    .accepting("Name another file.")
+                    .into());
+            }
+        }
+        bytes += read as u64;
+    }
+}

@@ -1,0 +1,430 @@
+//! Reading events, each with the place after which reading may start again.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{Format, Input, Source};
+use super::file_failed;
+use crate::failure::Failure;
+
+/// A line longer than this is a bad line; it is skipped without being held in memory.
+const LONGEST: usize = 1 << 20;
+
+/// A place between two lines: file name within the source, and bytes into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The file; empty for standard input.
+    pub file: String,
+    /// Bytes before it.
+    pub offset: u64,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub time: i64,
+    /// Where.
+    pub state: String,
+    /// Whose.
+    pub unit: Option<Vec<u8>>,
+    /// How many, of different units.
+    pub count: i64,
+}
+
+/// What reading gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read1 {
+    /// A line that starts here.
+    Line(Place, Result<Event, Bad>),
+    /// Nothing more for now (following) or for good.
+    End,
+}
+
+/// A line that is no event, and why; for the curator only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// What is wrong.
+    pub why: &'static str,
+    /// The line.
+    pub line: String,
+}
+
+/// Reads the files of a source in name order, or standard input.
+pub struct Reader {
+    source: Source,
+    from: Place,
+    open: Option<Open>,
+}
+
+struct Open {
+    name: String,
+    /// `None` for standard input.
+    path: Option<PathBuf>,
+    lines: Box<dyn BufRead + Send>,
+    offset: u64,
+    header: Option<Columns>,
+}
+
+/// Which column holds what.
+#[derive(Clone)]
+struct Columns {
+    time: usize,
+    state: usize,
+    unit: Option<usize>,
+    count: Option<usize>,
+}
+
+impl Reader {
+    /// Starts at a place.
+    pub fn new(source: &Source, from: Place) -> Self {
+        Self {
+            source: source.clone(),
+            from,
+            open: None,
+        }
+    }
+
+    /// Where the next line starts.
+    pub fn place(&self) -> Place {
+        self.open.as_ref().map_or_else(
+            || self.from.clone(),
+            |o| Place {
+                file: o.name.clone(),
+                offset: o.offset,
+            },
+        )
+    }
+
+    /// The next line. [`Read1::End`] may be followed by more when the source grows.
+    pub fn read(&mut self) -> Result<Read1, Failure> {
+        loop {
+            if self.open.is_none() && !self.open_next()? {
+                return Ok(Read1::End);
+            }
+            let Some(open) = &mut self.open else {
+                return Ok(Read1::End);
+            };
+            let place = Place {
+                file: open.name.clone(),
+                offset: open.offset,
+            };
+            match open.line()? {
+                Line::Whole(bytes) => {
+                    if let Some(event) = self.parse(bytes) {
+                        return Ok(Read1::Line(place, event));
+                    }
+                }
+                Line::TooLong => {
+                    let bad = Bad {
+                        why: "longer than 1 MB",
+                        line: String::new(),
+                    };
+                    return Ok(Read1::Line(place, Err(bad)));
+                }
+                Line::Partial | Line::End => {
+                    // a later file: this one is complete
+                    if !self.step()? {
+                        return Ok(Read1::End);
+                    }
+                }
+            }
+        }
+    }
+
+    fn parse(&mut self, bytes: Vec<u8>) -> Option<Result<Event, Bad>> {
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(e) => {
+                let line = String::from_utf8_lossy(e.as_bytes()).into_owned();
+                return Some(Err(Bad {
+                    why: "not UTF-8",
+                    line,
+                }));
+            }
+        };
+        let line = text.trim_end_matches(['\n', '\r']);
+        if line.trim().is_empty() {
+            return None;
+        }
+        let event = match self.source.format {
+            Format::Jsonl => self.parse_json(line),
+            Format::Csv => {
+                let fields = split(line);
+                let open = self.open.as_mut()?;
+                match &open.header {
+                    None => {
+                        let header = columns(&self.source, &fields);
+                        let failed = header.is_none();
+                        open.header = header;
+                        if !failed {
+                            return None;
+                        }
+                        Err("a header without the declared fields")
+                    }
+                    Some(columns) => from_fields(columns, &fields),
+                }
+            }
+        };
+        Some(event.map_err(|why| Bad {
+            why,
+            line: line.to_owned(),
+        }))
+    }
+
+    fn parse_json(&self, line: &str) -> Result<Event, &'static str> {
+        let value: serde_json::Value = serde_json::from_str(line).map_err(|_| "not JSON")?;
+        let text = |key: &str| match value.get(key) {
+            Some(serde_json::Value::String(s)) => Some(s.clone()),
+            Some(v @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => {
+                Some(v.to_string())
+            }
+            _ => None,
+        };
+        let source = &self.source;
+        event(
+            text(&source.time).as_deref(),
+            text(&source.state),
+            source
+                .unit
+                .as_ref()
+                .map_or(Field::Undeclared, |u| Field::of(text(u))),
+            source
+                .count
+                .as_ref()
+                .map_or(Field::Undeclared, |c| Field::of(text(c))),
+        )
+    }
+
+    /// Opens the first file at or after the starting place.
+    fn open_next(&mut self) -> Result<bool, Failure> {
+        match self.source.input.clone() {
+            Input::Standard => {
+                self.open = Some(Open {
+                    name: String::new(),
+                    path: None,
+                    lines: Box::new(BufReader::new(std::io::stdin())),
+                    offset: 0,
+                    header: None,
+                });
+                Ok(true)
+            }
+            Input::Path(path) => {
+                let from = self.from.clone();
+                match files(&path)?.into_iter().find(|f| f.0 >= from.file) {
+                    Some((name, file)) => {
+                        let offset = if name == from.file { from.offset } else { 0 };
+                        self.open = Some(self.open_file(name, file, offset)?);
+                        Ok(true)
+                    }
+                    None => Ok(false),
+                }
+            }
+        }
+    }
+
+    /// Moves to the next file, if there is one.
+    fn step(&mut self) -> Result<bool, Failure> {
+        let (Some(open), Input::Path(path)) = (&self.open, &self.source.input) else {
+            return Ok(false);
+        };
+        let name = open.name.clone();
+        match files(path)?.into_iter().find(|f| f.0 > name) {
+            Some((name, file)) => {
+                self.open = Some(self.open_file(name, file, 0)?);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Opens a file at an offset; a CSV header is read from its beginning.
+    fn open_file(&self, name: String, path: PathBuf, offset: u64) -> Result<Open, Failure> {
+        let failed = |e| file_failed(&path, "events cannot be read", e);
+        let mut file = File::open(&path).map_err(failed)?;
+        let mut header = None;
+        if self.source.format == Format::Csv && offset > 0 {
+            let mut first = String::new();
+            BufReader::new(&mut file)
+                .take(LONGEST as u64)
+                .read_line(&mut first)
+                .map_err(failed)?;
+            header = columns(&self.source, &split(first.trim_end_matches(['\n', '\r'])));
+        }
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        Ok(Open {
+            name,
+            path: Some(path),
+            lines: Box::new(BufReader::new(file)),
+            offset,
+            header,
+        })
+    }
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+    Partial,
+    End,
+}
+
+impl Open {
+    /// The next complete line. A line without its end stays unread in a file (it may still be growing).
+    fn line(&mut self) -> Result<Line, Failure> {
+        let path = self.path.clone().unwrap_or_else(|| "standard input".into());
+        let failed = |e| file_failed(&path, "events cannot be read", e);
+        let mut bytes = Vec::new();
+        let read = (&mut self.lines)
+            .take(LONGEST as u64)
+            .read_until(b'\n', &mut bytes)
+            .map_err(failed)?;
+        if read == 0 {
+            return Ok(Line::End);
+        }
+        if bytes.last() != Some(&b'\n') {
+            if read == LONGEST {
+                self.offset += LONGEST as u64 + skip(&mut self.lines).map_err(failed)?;
+                return Ok(Line::TooLong);
+            }
+            let Some(path) = &self.path else {
+                // the last line of standard input
+                return Ok(Line::Whole(bytes));
+            };
+            // read it again when it is complete
+            let mut file = File::open(path).map_err(failed)?;
+            file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
+            self.lines = Box::new(BufReader::new(file));
+            return Ok(Line::Partial);
+        }
+        self.offset += read as u64;
+        Ok(Line::Whole(bytes))
+    }
+}
+
+/// Skips to after the end of the line; gives the bytes skipped.
+fn skip(lines: &mut dyn BufRead) -> std::io::Result<u64> {
+    let mut total = 0;
+    loop {
+        let buffer = lines.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(total);
+        }
+        if let Some(at) = buffer.iter().position(|b| *b == b'\n') {
+            lines.consume(at + 1);
+            return Ok(total + at as u64 + 1);
+        }
+        let all = buffer.len();
+        lines.consume(all);
+        total += all as u64;
+    }
+}
+
+/// The files of a source with their names in it, in name order.
+fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure> {
+    let failed = |e| file_failed(path, "events cannot be read", e);
+    if !path.is_dir() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        return Ok(VecDeque::from([(name.into_owned(), path.to_owned())]));
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_file() && !name.starts_with('.') {
+            found.push((name, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into())
+}
+
+/// Fields of a line of CSV: commas, double quotes. A field with a line break inside is not supported.
+fn split(line: &str) -> Vec<String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(line.as_bytes());
+    let mut record = csv::StringRecord::new();
+    match reader.read_record(&mut record) {
+        Ok(true) => record.iter().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn columns(source: &Source, header: &[String]) -> Option<Columns> {
+    let find = |name: &String| header.iter().position(|h| h.trim() == name);
+    Some(Columns {
+        time: find(&source.time)?,
+        state: find(&source.state)?,
+        unit: match &source.unit {
+            None => None,
+            Some(unit) => Some(find(unit)?),
+        },
+        count: match &source.count {
+            None => None,
+            Some(count) => Some(find(count)?),
+        },
+    })
+}
+
+fn from_fields(columns: &Columns, fields: &[String]) -> Result<Event, &'static str> {
+    let get = |i: usize| fields.get(i).cloned();
+    event(
+        get(columns.time).as_deref(),
+        get(columns.state),
+        columns
+            .unit
+            .map_or(Field::Undeclared, |i| Field::of(get(i))),
+        columns
+            .count
+            .map_or(Field::Undeclared, |i| Field::of(get(i))),
+    )
+}
+
+/// A field: not declared, declared and missing, or there.
+enum Field {
+    Undeclared,
+    Missing,
+    Text(String),
+}
+
+impl Field {
+    fn of(text: Option<String>) -> Self {
+        text.map_or(Self::Missing, Self::Text)
+    }
+}
+
+fn event(
+    time: Option<&str>,
+    state: Option<String>,
+    unit: Field,
+    count: Field,
+) -> Result<Event, &'static str> {
+    let time = time
+        .and_then(|t| t.trim().parse::<i64>().ok())
+        .ok_or("the time is not a whole number")?;
+    let state = state.ok_or("there is no state")?;
+    let unit = match unit {
+        Field::Undeclared => None,
+        Field::Missing => return Err("there is no unit"),
+        Field::Text(unit) => Some(unit.into_bytes()),
+    };
+    let count = match count {
+        Field::Undeclared => Some(1),
+        Field::Missing => None,
+        Field::Text(count) => count.trim().parse::<i64>().ok(),
+    };
+    Ok(Event {
+        time,
+        state: state.trim().to_owned(),
+        unit,
+        count: count
+            .filter(|c| (0..=1 << 40).contains(c))
+            .ok_or("the count is not a whole number from 0 to 2^40")?,
+    })
+}

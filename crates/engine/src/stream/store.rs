@@ -1,0 +1,243 @@
+//! The stream's own database: one transaction per tick, on disk before anything of the tick is published.
+//!
+//! It holds the exact counts of open groups, so it is as confidential as the events: mode 0600, and never copied to
+//! where releases go. The filters are not in it; they are computed again from the released lines.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::file_failed;
+use super::source::Place;
+use crate::failure::{Error, Failure};
+use crate::outcome::Refusal;
+
+const TABLES: &str = "
+    CREATE TABLE stream (id INTEGER PRIMARY KEY CHECK (id = 0), digest BLOB NOT NULL, simulated INTEGER NOT NULL) STRICT;
+    CREATE TABLE ticks (tick INTEGER PRIMARY KEY, body TEXT NOT NULL, head BLOB NOT NULL) STRICT;
+    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, reached TEXT NOT NULL) STRICT;
+";
+
+/// The open database of a stream.
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// What a restart goes on from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Ticks committed.
+    pub ticks: i64,
+    /// Hash of the chain of ticks so far.
+    pub head: [u8; 32],
+    /// Open groups, encoded.
+    pub groups: Vec<u8>,
+    /// Where to read on.
+    pub place: Place,
+    /// How far it was read.
+    pub reached: Place,
+}
+
+impl Store {
+    /// Whether the file is there.
+    pub fn exists(path: &Path) -> bool {
+        path.exists()
+    }
+
+    /// Opens the database of a stream, or makes it. `digest` names the declaration.
+    pub fn open(path: &Path, digest: &[u8; 32], simulated: bool) -> Result<Self, Failure> {
+        private(path)?;
+        let connection = Connection::open(path).map_err(|e| broken(path, &e))?;
+        let store = Self {
+            connection,
+            path: path.to_owned(),
+        };
+        store.prepare(digest, simulated)?;
+        Ok(store)
+    }
+
+    fn prepare(&self, digest: &[u8; 32], simulated: bool) -> Result<(), Failure> {
+        let failed = |e: rusqlite::Error| broken(&self.path, &e);
+        let c = &self.connection;
+        // one writer for as long as the program runs
+        c.pragma_update(None, "locking_mode", "EXCLUSIVE")
+            .map_err(failed)?;
+        c.pragma_update(None, "journal_mode", "WAL")
+            .map_err(failed)?;
+        c.pragma_update(None, "synchronous", "FULL")
+            .map_err(failed)?;
+        let known: bool = c
+            .query_row(
+                "SELECT count(*) FROM sqlite_master WHERE name = 'ticks'",
+                [],
+                |r| r.get::<_, i64>(0),
+            )
+            .map_err(failed)?
+            > 0;
+        if !known {
+            let write = c.unchecked_transaction().map_err(failed)?;
+            write.execute_batch(TABLES).map_err(failed)?;
+            write
+                .execute(
+                    "INSERT INTO stream VALUES (0, ?1, ?2)",
+                    params![digest.as_slice(), simulated],
+                )
+                .map_err(failed)?;
+            write.commit().map_err(failed)?;
+        }
+        let (stored, was): (Vec<u8>, bool) = c
+            .query_row("SELECT digest, simulated FROM stream", [], |r| {
+                Ok((r.get(0)?, r.get(1)?))
+            })
+            .map_err(failed)?;
+        if stored != digest {
+            return Err(Refusal::policy("the stored state belongs to another declaration of this stream")
+                .in_file(&self.path)
+                .accepting("Restore the declaration, or give the changed stream another name; it will be paid for again.")
+                .into());
+        }
+        if was != simulated {
+            return Err(
+                Refusal::policy("simulated and real runs cannot share a state file")
+                    .in_file(&self.path)
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// What was committed last.
+    pub fn progress(&self) -> Result<Progress, Failure> {
+        let failed = |e: rusqlite::Error| broken(&self.path, &e);
+        let c = &self.connection;
+        let last: Option<(i64, Vec<u8>)> = c
+            .query_row(
+                "SELECT tick, head FROM ticks ORDER BY tick DESC LIMIT 1",
+                [],
+                |r| Ok((r.get(0)?, r.get(1)?)),
+            )
+            .optional()
+            .map_err(failed)?;
+        let Some((tick, head)) = last else {
+            return Ok(Progress::default());
+        };
+        let (groups, place, reached): (Vec<u8>, String, String) = c
+            .query_row("SELECT groups, place, reached FROM state", [], |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?))
+            })
+            .map_err(failed)?;
+        let read = |text: &str| {
+            serde_json::from_str::<Place>(text).map_err(|_| self.damaged("a place in the events"))
+        };
+        Ok(Progress {
+            ticks: tick + 1,
+            head: head
+                .try_into()
+                .map_err(|_| self.damaged("the chain of ticks"))?,
+            groups,
+            place: read(&place)?,
+            reached: read(&reached)?,
+        })
+    }
+
+    /// Makes a tick durable: its line, the open groups, and where to read on, all or nothing.
+    pub fn commit(
+        &mut self,
+        tick: i64,
+        body: &str,
+        head: &[u8; 32],
+        groups: &[u8],
+        place: &Place,
+        reached: &Place,
+    ) -> Result<(), Failure> {
+        let path = self.path.clone();
+        let failed = |e: rusqlite::Error| broken(&path, &e);
+        let write = self.connection.transaction().map_err(failed)?;
+        write
+            .prepare_cached("INSERT INTO ticks VALUES (?1, ?2, ?3)")
+            .and_then(|mut s| s.execute(params![tick, body, head.as_slice()]))
+            .map_err(failed)?;
+        let text = |p: &Place| serde_json::to_string(p).unwrap_or_default();
+        write
+            .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3)")
+            .and_then(|mut s| s.execute(params![groups, text(place), text(reached)]))
+            .map_err(failed)?;
+        write.commit().map_err(failed)
+    }
+
+    /// The committed lines from a tick on, checked against the chain, oldest first.
+    pub fn lines(
+        &self,
+        mut each: impl FnMut(i64, &str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let failed = |e: rusqlite::Error| broken(&self.path, &e);
+        let mut query = self
+            .connection
+            .prepare("SELECT tick, body, head FROM ticks ORDER BY tick")
+            .map_err(failed)?;
+        let mut rows = query.query([]).map_err(failed)?;
+        let (mut want, mut head) = (0_i64, [0_u8; 32]);
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (tick, body, stored): (i64, String, Vec<u8>) = (
+                row.get(0).map_err(failed)?,
+                row.get(1).map_err(failed)?,
+                row.get(2).map_err(failed)?,
+            );
+            head = chain(&head, &body);
+            if tick != want || stored != head {
+                return Err(self.damaged("the chain of ticks"));
+            }
+            want += 1;
+            each(tick, &body)?;
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, what: &str) -> Failure {
+        Error::Release(format!(
+            "{}: {what} is damaged; restore the file",
+            self.path.display()
+        ))
+        .into()
+    }
+}
+
+/// The head of the chain after a line.
+pub fn chain(head: &[u8; 32], body: &str) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"reticent stream tick\n");
+    hash.update(head);
+    hash.update(body.as_bytes());
+    hash.finalize().into()
+}
+
+/// Makes a file that only its owner can read, if it is not there yet.
+pub(super) fn private(path: &Path) -> Result<(), Failure> {
+    let failed = |e| file_failed(path, "cannot be made", e);
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        options.mode(0o600);
+        let file = options.open(path).map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        }
+    }
+    #[cfg(not(unix))]
+    options.open(path).map_err(failed)?;
+    Ok(())
+}
+
+fn broken(path: &Path, error: &rusqlite::Error) -> Failure {
+    file_failed(
+        path,
+        "the stream's state",
+        std::io::Error::other(error.to_string()),
+    )
+}

@@ -1,0 +1,329 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use reticent_accounting::{Rational, Relation};
+use reticent_ledger::Ledger;
+
+use super::analysis::Line;
+use super::config::Config;
+use super::run::{Options, Running, run, statement};
+use super::source::{Place, Read1, Reader};
+use super::store::Store;
+use crate::failure::Failure;
+
+const BASE: &str = r#"
+format = 1
+name = "s"
+epsilon = 1
+states = ["a", "b"]
+[source]
+path = "events.csv"
+format = "csv"
+[ticks]
+width = 10
+start = 0
+end = 200
+[output]
+releases = "out.jsonl"
+"#;
+
+fn config(folder: &Path, change: impl Fn(String) -> String) -> Config {
+    Config::parse(&change(BASE.to_owned()), &folder.join("stream.toml")).unwrap()
+}
+
+fn events(folder: &Path, rows: &[(i64, &str)]) {
+    let mut text = "time,state\n".to_owned();
+    for (time, state) in rows {
+        text.push_str(&format!("{time},{state}\n"));
+    }
+    fs::write(folder.join("events.csv"), text).unwrap();
+}
+
+fn lines(folder: &Path) -> Vec<Line> {
+    fs::read_to_string(folder.join("out.jsonl"))
+        .unwrap_or_default()
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+fn simulated() -> Options {
+    Options {
+        simulate: Some(7),
+        ..Options::default()
+    }
+}
+
+fn go(config: &Config, options: &Options) -> Result<Running, Failure> {
+    run(config, options, &mut |_| {})
+}
+
+/// Twenty ticks of a busy and a quiet series, slightly out of order.
+fn busy() -> Vec<(i64, &'static str)> {
+    let mut rows: Vec<(i64, &str)> = (0..190)
+        .map(|t| (t, if t % 7 == 0 { "b" } else { "a" }))
+        .collect();
+    rows.swap(33, 36);
+    rows.swap(70, 72);
+    rows
+}
+
+#[test]
+fn every_tick_is_released_once_and_empty_ones_too() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &[(5, "a"), (31, "b"), (32, "b")]);
+    let config = config(folder.path(), |t| t.replace("epsilon = 1", "epsilon = 1e9"));
+    let ran = go(&config, &simulated()).unwrap();
+    assert_eq!((ran.ticks, ran.new, ran.bad), (20, 20, 0));
+    let lines = lines(folder.path());
+    for (t, line) in lines.iter().enumerate() {
+        let want = match t {
+            0 => [1, 0],
+            3 => [0, 2],
+            _ => [0, 0],
+        };
+        assert_eq!(line.noisy, want.map(Some), "{t}");
+        assert!(line.simulated && line.from == 10 * i64::try_from(t).unwrap());
+    }
+    assert_eq!(lines.len(), 20);
+    // again: nothing new, nothing twice
+    assert_eq!(go(&config, &simulated()).unwrap().new, 0);
+    assert_eq!(self::lines(folder.path()).len(), 20);
+}
+
+/// Interrupted after every few lines, with the files growing in between: the same lines as in one go.
+#[test]
+fn interrupted_runs_add_up_to_an_uninterrupted_one() {
+    for method in [
+        "kind = \"filter\"",
+        "kind = \"pegasus\"\nthreshold = 3",
+        "kind = \"laplace\"",
+    ] {
+        let change = |t: String| format!("{t}\n[method]\n{method}\n");
+        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let rows = busy();
+        events(whole.path(), &rows);
+        go(&config(whole.path(), change), &simulated()).unwrap();
+        for upto in (0..=rows.len()).step_by(13) {
+            events(parts.path(), &rows[..upto]);
+            // not told where the stream ends, it waits for more
+            let mut config = config(parts.path(), change);
+            config.ticks.end = None;
+            go(&config, &simulated()).unwrap();
+            // a crash between commit and publishing: the last line is torn
+            let path = parts.path().join("out.jsonl");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, &text[..text.len().saturating_sub(9)]).unwrap();
+        }
+        events(parts.path(), &rows);
+        go(&config(parts.path(), change), &simulated()).unwrap();
+        assert_eq!(lines(whole.path()), lines(parts.path()), "{method}");
+    }
+}
+
+#[test]
+fn late_duplicate_and_bad_lines_have_one_treatment() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "time,state,who\n1,a,x\n1,a,x\n2,b,x\n3,a,y\n25,a,x\n4,a,z\n9,nowhere,x\n-3,a,x\nnever,a,x\n900,a,x\n1000000000,a,x\n";
+    fs::write(folder.path().join("events.csv"), text).unwrap();
+    let config = config(folder.path(), |t| {
+        t.replace("epsilon = 1", "epsilon = 1e9")
+            .replace("path =", "unit = \"who\"\npath =")
+    });
+    let ran = go(&config, &simulated()).unwrap();
+    // late z, unknown state, before the start, no number, after the end (twice)
+    assert_eq!(ran.bad, 6);
+    let first = &lines(folder.path())[0];
+    // x counts once in the tick (the first event), y once
+    assert_eq!(first.noisy, [Some(2), Some(0)]);
+    let bad = fs::read_to_string(folder.path().join("s.bad")).unwrap();
+    assert!(bad.lines().count() == 6 && bad.contains("nowhere") && bad.contains("late"));
+    #[cfg(unix)]
+    for file in ["s.bad", "s.state"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(folder.path().join(file))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    // read again after a restart: nothing is reported twice
+    assert_eq!(go(&config, &simulated()).unwrap().bad, 0);
+}
+
+/// The ledger holds one spend whatever happens; a lost or older state file is refused.
+#[test]
+fn opening_is_paid_once() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &busy());
+    let config = config(folder.path(), |t| t);
+    let mut open = config.clone();
+    open.ticks.end = None;
+    let real = Options::default();
+    go(&open, &real).unwrap();
+    let older = fs::read(folder.path().join("s.state")).unwrap();
+    assert!(go(&config, &real).unwrap().new > 0);
+    assert_eq!(go(&config, &real).unwrap().new, 0);
+    let spent = || {
+        let ledger = Ledger::open(folder.path().join("s.ledger")).unwrap();
+        ledger.status().unwrap().spent.add_remove.unwrap().amount
+    };
+    assert_eq!(spent(), Rational::from(1_u8));
+    // simulated runs must not touch a real state
+    assert!(matches!(
+        go(&config, &simulated()),
+        Err(Failure::Refusal(_))
+    ));
+    fs::write(folder.path().join("s.state"), older).unwrap();
+    let refused = go(&config, &real).unwrap_err();
+    assert!(refused.to_string().contains("older copy"), "{refused}");
+    fs::remove_file(folder.path().join("s.state")).unwrap();
+    let refused = go(&config, &real).unwrap_err();
+    assert!(
+        refused.to_string().contains("state file is gone"),
+        "{refused}"
+    );
+    assert_eq!(spent(), Rational::from(1_u8));
+    // a second stream does not fit under the cap
+    let text = BASE.replace("name = \"s\"", "name = \"t\"") + "ledger = \"s.ledger\"\n";
+    let other = Config::parse(&text, &folder.path().join("t.toml")).unwrap();
+    assert!(matches!(go(&other, &real), Err(Failure::Refusal(_))));
+}
+
+#[test]
+fn the_daily_cap_withholds_by_the_calendar() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &[]);
+    let config = config(folder.path(), |t| {
+        t.replace("[source]", "[day_cap]\nday = 50\nticks = 3\n[source]")
+    });
+    go(&config, &simulated()).unwrap();
+    let withheld: Vec<bool> = lines(folder.path()).iter().map(|l| l.withheld).collect();
+    let day = [false, false, false, true, true];
+    assert_eq!(withheld, [day, day, day, day].concat());
+    assert_eq!(statement(&config)["loss"]["most_per_person_and_day"], "3");
+}
+
+#[test]
+fn hierarchies_measure_what_their_plan_says() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &busy());
+    let config = config(folder.path(), |t| {
+        t.replace("[source]", "[groups]\nall = [\"a\", \"b\"]\n[source]")
+    });
+    assert_eq!(config.names, ["all", "a", "b"]);
+    go(&config, &simulated()).unwrap();
+    let lines = lines(folder.path());
+    assert!(lines.iter().all(|l| l.noisy[0].is_some()));
+    // same-tick swap: 2 (h − 1)/h at ε = 1, h = 2
+    assert_eq!(
+        statement(&config)["loss"]["another_state_in_the_same_tick"],
+        "1"
+    );
+    let binary = Config::parse(
+        &BASE.replace(
+            "[\"a\", \"b\"]",
+            "[\"a\", \"b\", \"c\", \"d\", \"e\"]\nbinary_groups = true",
+        ),
+        &folder.path().join("b.toml"),
+    )
+    .unwrap();
+    assert_eq!((binary.forest.len(), binary.forest.height()), (9, 4));
+    assert_eq!(binary.relation, Relation::AddRemove);
+}
+
+#[test]
+fn declarations_are_checked() {
+    let file = Path::new("stream.toml");
+    let cases = [
+        ("epsilon = 1", "epsilon = 0", "above 0"),
+        ("[\"a\", \"b\"]", "[\"a\", \"a\"]", "different"),
+        ("width = 10", "width = 0", "between"),
+        ("epsilon = 1", "epsilon = 1\nper_unit = 3", "source.unit"),
+        ("epsilon = 1", "epsilon = 1\nepsilonn = 1", "unknown key"),
+        (
+            "[source]",
+            "[groups]\ng = [\"g\"]\n[source]",
+            "contains itself",
+        ),
+        ("[source]", "[groups]\ng = [\"z\"]\n[source]", "no state"),
+        (
+            "[source]",
+            "[groups]\ng = [\"a\"]\nh = [\"a\"]\n[source]",
+            "two groups",
+        ),
+        (
+            "[source]",
+            "[method]\nkind = \"pegasus\"\n[source]",
+            "threshold",
+        ),
+        ("[source]", "[[alarm]]\nkind = \"up\"\n[source]", "known"),
+    ];
+    for (from, to, says) in cases {
+        let refused = Config::parse(&BASE.replace(from, to), file).unwrap_err();
+        assert!(refused.to_string().contains(says), "{to}: {refused}");
+    }
+}
+
+/// A folder that grows: files in name order, unfinished lines left for later, places that can be resumed from.
+#[test]
+fn growing_folders_are_read_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("in");
+    fs::create_dir(&data).unwrap();
+    fs::write(
+        data.join("1.jsonl"),
+        "{\"time\": 1, \"state\": \"a\"}\n{\"time\": 2, \"sta",
+    )
+    .unwrap();
+    let text = BASE
+        .replace("events.csv", "in")
+        .replace("\"csv\"", "\"jsonl\"");
+    let config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
+    let mut reader = Reader::new(&config.source, Place::default());
+    let time = |read: Read1| match read {
+        Read1::Line(_, Ok(event)) => event.time,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(time(reader.read().unwrap()), 1);
+    assert_eq!(reader.read().unwrap(), Read1::End);
+    let place = reader.place();
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(data.join("1.jsonl"))
+        .unwrap();
+    file.write_all(b"te\": \"a\"}\nnonsense\n").unwrap();
+    fs::write(data.join("2.jsonl"), "{\"time\": 3, \"state\": \"a\"}\n").unwrap();
+    for reader in [&mut reader, &mut Reader::new(&config.source, place)] {
+        assert_eq!(time(reader.read().unwrap()), 2);
+        assert!(matches!(reader.read().unwrap(), Read1::Line(_, Err(_))));
+        assert_eq!(time(reader.read().unwrap()), 3);
+        assert_eq!(reader.read().unwrap(), Read1::End);
+    }
+}
+
+#[test]
+fn a_stopped_run_ends_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &busy());
+    let options = Options {
+        stop: Arc::new(AtomicBool::new(true)),
+        ..simulated()
+    };
+    let config = config(folder.path(), |t| t);
+    assert_eq!(go(&config, &options).unwrap(), Running::default());
+    let store = Store::open(&config.output.state, &config.digest, true).unwrap();
+    assert_eq!(store.progress().unwrap().ticks, 0);
+    let mut seen = BTreeMap::new();
+    store
+        .lines(|t, body| {
+            seen.insert(t, body.to_owned());
+            Ok(())
+        })
+        .unwrap();
+    assert!(seen.is_empty());
+}

@@ -1,0 +1,251 @@
+//! Sums over sliding windows and alarms, from estimates and noisy counts.
+
+use std::collections::VecDeque;
+
+/// The last values of a series with their sum over a window.
+#[derive(Clone, Debug)]
+struct Window {
+    values: VecDeque<f64>,
+    length: usize,
+    sum: f64,
+}
+
+impl Window {
+    fn new(length: usize) -> Self {
+        Self {
+            values: VecDeque::new(),
+            length: length.max(1),
+            sum: 0.0,
+        }
+    }
+
+    fn push(&mut self, value: f64) {
+        if self.values.len() == self.length {
+            self.sum -= self.values.pop_front().unwrap_or(0.0);
+        }
+        self.values.push_back(value);
+        self.sum += value;
+    }
+}
+
+/// Window sums that weigh the sum of posterior means against the unsmoothed sum of noisy counts.
+///
+/// x = sm + B/(B + v)·(raw − sm), where v is the known variance of raw and B the estimated squared bias of sm
+/// (a slow average of (raw − sm)² minus v); then x is kept within raw ± κ√v. So the bias that smoothing adds up
+/// over long windows is bounded by a multiple of the noise of plain sums.
+#[derive(Clone, Debug)]
+pub struct BlendedSum {
+    raw: Window,
+    smooth: Window,
+    variance: f64,
+    distance: f64,
+    keep: f64,
+    reach: f64,
+}
+
+impl BlendedSum {
+    /// Sums over `window` ticks; `variance` is that of the noise of one count.
+    pub fn new(window: usize, variance: f64) -> Self {
+        let window = window.max(1);
+        let w = window as f64;
+        Self {
+            raw: Window::new(window),
+            smooth: Window::new(window),
+            variance: w * variance,
+            distance: w * variance,
+            keep: 1.0 - 1.0 / (20.0 * w),
+            reach: if window < 32 { 1.5 } else { 1.0 },
+        }
+    }
+
+    /// The sum of the window that ends here. `noisy` as released, negative values included.
+    pub fn push(&mut self, noisy: i64, mean: f64) -> f64 {
+        self.raw.push(noisy as f64);
+        self.smooth.push(mean);
+        let (raw, smooth) = (self.raw.sum, self.smooth.sum);
+        let off = raw - smooth;
+        self.distance = self.keep * self.distance + (1.0 - self.keep) * off * off;
+        let bias = (self.distance - self.variance).max(0.0);
+        let sd = self.variance.sqrt();
+        let blended = if bias + self.variance > 0.0 {
+            smooth + bias / (bias + self.variance) * off
+        } else {
+            raw
+        };
+        blended.clamp(raw - self.reach * sd, raw + self.reach * sd)
+    }
+
+    /// The sum of noisy counts and the sum of means.
+    pub fn parts(&self) -> (f64, f64) {
+        (self.raw.sum, self.smooth.sum)
+    }
+}
+
+/// A function of the estimates of a window, oldest first.
+pub type Score = std::sync::Arc<dyn Fn(&[f64]) -> f64 + Send + Sync>;
+
+/// What is watched (thesis §5.2.2: a function of the last w counts, compared with a threshold δ).
+#[derive(Clone)]
+pub enum Watch {
+    /// |c_t − c_{t−w+1}| ≥ δ.
+    JumpOrDrop,
+    /// Σ of the window < δ.
+    LowSignal,
+    /// Any function of the window (oldest first), and whether high or low values raise the alarm.
+    Window(Score, Side),
+}
+
+/// Which side of the threshold raises an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// f ≥ δ.
+    AtLeast,
+    /// f < δ.
+    Below,
+}
+
+/// The state of an alarm at a tick.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Alarm {
+    /// f of the window.
+    pub score: f64,
+    /// Whether δ is passed.
+    pub raised: bool,
+}
+
+/// An event monitor EM(s, w, f, B) on estimates; silent until the window is full.
+///
+/// ```
+/// use reticent_statistics::streams::{Monitor, Watch};
+///
+/// let mut jumps = Monitor::new(Watch::JumpOrDrop, 2, 10.0);
+/// let raised: Vec<bool> = [3.0, 4.0, 20.0, 19.0].iter().map(|c| jumps.push(*c).raised).collect();
+/// assert_eq!(raised, [false, false, true, false]);
+/// ```
+#[derive(Clone)]
+pub struct Monitor {
+    watch: Watch,
+    threshold: f64,
+    window: Window,
+}
+
+impl Monitor {
+    /// Watches windows of `window` ticks for `threshold` δ.
+    pub fn new(watch: Watch, window: usize, threshold: f64) -> Self {
+        Self {
+            watch,
+            threshold,
+            window: Window::new(window),
+        }
+    }
+
+    /// Takes in the estimate of a tick.
+    pub fn push(&mut self, estimate: f64) -> Alarm {
+        self.window.push(estimate);
+        let window = &self.window;
+        if window.values.len() < window.length {
+            return Alarm {
+                score: 0.0,
+                raised: false,
+            };
+        }
+        let ends = (window.values.front(), window.values.back());
+        let (score, side) = match &self.watch {
+            Watch::JumpOrDrop => {
+                let (first, last) = (ends.0.unwrap_or(&0.0), ends.1.unwrap_or(&0.0));
+                ((last - first).abs(), Side::AtLeast)
+            }
+            Watch::LowSignal => (window.values.iter().sum(), Side::Below),
+            Watch::Window(f, side) => {
+                let values: Vec<f64> = window.values.iter().copied().collect();
+                (f(&values), *side)
+            }
+        };
+        let raised = match side {
+            Side::AtLeast => score >= self.threshold,
+            Side::Below => score < self.threshold,
+        };
+        Alarm { score, raised }
+    }
+}
+
+/// The low-signal score of the bank: the sum of posterior means, for long windows kept within one standard deviation
+/// of the unsmoothed sum.
+pub fn low_signal_score(parts: (f64, f64), window: usize, variance: f64) -> f64 {
+    let (raw, smooth) = parts;
+    if window <= 64 {
+        return smooth;
+    }
+    let sd = (window as f64 * variance).sqrt();
+    smooth.clamp(raw - sd, raw + sd)
+}
+
+/// Area under the ROC curve of scores against truth: the chance that an event scores above a non-event, ties half.
+/// `None` when one of the two kinds is missing.
+pub fn area(scores: &[f64], truth: &[bool]) -> Option<f64> {
+    let mut pairs: Vec<(f64, bool)> = scores.iter().copied().zip(truth.iter().copied()).collect();
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let events = pairs.iter().filter(|p| p.1).count() as f64;
+    let others = pairs.len() as f64 - events;
+    if events == 0.0 || others == 0.0 {
+        return None;
+    }
+    let (mut at, mut below, mut total) = (0, 0.0, 0.0);
+    while at < pairs.len() {
+        let same = pairs[at..]
+            .iter()
+            .take_while(|p| p.0 <= pairs[at].0)
+            .count();
+        let hits = pairs[at..at + same].iter().filter(|p| p.1).count() as f64;
+        let misses = same as f64 - hits;
+        total += hits * (below + 0.5 * misses);
+        below += misses;
+        at += same;
+    }
+    Some(total / (events * others))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: exact means give the sum of means; means that are always 0 are found out.
+    #[test]
+    fn blending_follows_the_bias() {
+        let mut exact = BlendedSum::new(4, 2.0);
+        let mut wrong = BlendedSum::new(4, 2.0);
+        let (mut a, mut b) = (0.0, 0.0);
+        for t in 0..4000_i64 {
+            let noisy = 50 + [1, -1, 0, 2, -2][(t % 5) as usize];
+            a = exact.push(noisy, 50.0);
+            b = wrong.push(noisy, 0.0);
+        }
+        assert!((a - 200.0).abs() < 1.5, "{a}");
+        // raw ± 1.5 √8
+        assert!((b - 200.0).abs() < 2.0 + 1.5 * 8.0_f64.sqrt(), "{b}");
+        let first = BlendedSum::new(1, 0.0).push(7, 3.0);
+        assert!((first - 7.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn monitors_follow_their_definitions() {
+        let counts = [5.0, 1.0, 0.0, 0.0, 9.0, 9.0];
+        let mut low = Monitor::new(Watch::LowSignal, 3, 6.5);
+        let raised: Vec<bool> = counts.iter().map(|c| low.push(*c).raised).collect();
+        assert_eq!(raised, [false, false, true, true, false, false]);
+        let largest = |w: &[f64]| w.iter().copied().fold(0.0, f64::max);
+        let watch = Watch::Window(std::sync::Arc::new(largest), Side::AtLeast);
+        let mut high = Monitor::new(watch, 2, 9.0);
+        let raised: Vec<bool> = counts.iter().map(|c| high.push(*c).raised).collect();
+        assert_eq!(raised, [false, false, false, false, true, true]);
+    }
+
+    #[test]
+    fn areas_count_pairs() {
+        let area = |s: &[f64], t: &[bool]| area(s, t).unwrap();
+        assert!((area(&[1.0, 2.0, 3.0], &[false, true, true]) - 1.0).abs() < 1e-12);
+        assert!((area(&[1.0, 1.0], &[false, true]) - 0.5).abs() < 1e-12);
+        assert!((area(&[3.0, 1.0, 2.0, 2.0], &[true, false, true, false]) - 0.875).abs() < 1e-12);
+        assert!(super::area(&[1.0], &[true]).is_none());
+    }
+}
