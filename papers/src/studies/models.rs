@@ -144,10 +144,10 @@ fn row(findings: &mut Findings, what: &str, label: &str, all: &[f64], target: f6
         label.to_owned(),
         format!("{m:.4}"),
         format!("{worst:.4}"),
-        format!("{target}"),
+        format!("{target:.4}"),
         if met { "yes" } else { "no" }.to_owned(),
     ]);
-    findings.require(met, format!("{what}, {label}: {target} (mean {m:.4})"));
+    findings.require(met, format!("{what}, {label}: {target:.4} (mean {m:.4})"));
 }
 
 /// Runs the study.
