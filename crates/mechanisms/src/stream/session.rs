@@ -49,10 +49,10 @@ pub struct Grouper {
 /// # Composition
 /// Given the outputs before t the plan of t is fixed, and only nodes on the event's path see another count: the ratio
 /// of the two probabilities of all outputs is a product of conditional ratios, e^{Σ_path (p_v + g_v)/PARTS·ε} ≤ e^ε.
-/// Later groupers compare the event's tick within one group, whose ε is the largest g of its ticks at the node: a
-/// group keeps the law it was opened with (see Arithmetic), so its ε is the g at its opening and a plan must not open
-/// with one share and go on with a smaller one; a change of g closes the group. Same-tick swaps leave the root's count
-/// and grouper unchanged, so each of the two paths costs at most 1 − `common`/PARTS.
+/// The event's count also enters comparisons at later ticks, but only those of its own group, and a group keeps the noise
+/// of the share it was opened with (a plan with another share closes it first): what they cost together is the g of the
+/// plan of t, counted already. Same-tick swaps leave the root's count and grouper unchanged, so each of the two paths
+/// costs at most 1 − `common`/PARTS.
 /// # Arithmetic
 /// Integers; scales are rounded up. Counts are cut to 0..=2⁴⁰ (1-Lipschitz). A node whose g differs from that of its
 /// open group has the group closed first, a decision made from plans.
