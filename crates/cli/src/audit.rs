@@ -67,7 +67,7 @@ pub(crate) enum Attack {
     /// Exact privacy loss of threshold testing without a cut-off.
     Gptt {
         /// Claimed ε.
-        #[arg(long, default_value = "1")]
+        #[arg(long, default_value = "1", allow_negative_numbers = true)]
         epsilon: String,
         /// The largest t (at most 60).
         #[arg(long, default_value_t = 20)]
@@ -79,7 +79,7 @@ pub(crate) enum Attack {
     /// Rebuild a histogram from yes-or-no answers.
     Reconstruct {
         /// Claimed ε.
-        #[arg(long, default_value = "1")]
+        #[arg(long, default_value = "1", allow_negative_numbers = true)]
         epsilon: String,
         /// One count per line; by default capital loss of the Adult example.
         #[arg(long)]

@@ -181,6 +181,7 @@ fn cross_products_have_the_brute_force_sensitivity() {
                 let empty = Data::new(&all, &[]);
                 let mut config = linear::Config::new(payment.clone());
                 config.clip = linear::Clip::None;
+                config.noise = linear::PureNoise::Laplace;
                 let prepared =
                     linear::prepare(&empty.facts(&context, None), &design, &config).unwrap();
                 let (_, trace) = empty.run(
