@@ -9,7 +9,7 @@ pub fn published_deviation(d: u32, epsilon: f64, delta: f64) -> f64 {
     libm::sqrt(f64::from(d)) * libm::sqrt(2.0 * libm::log(1.25 / delta)) / epsilon
 }
 
-/// The true L2 sensitivity of the triangle of Σ(1,x)(1,x)ᵀ, x ∈ [0,1]^d, one record added or removed.
+/// The true L2 sensitivity of the triangle of Σ(1,x)(1,x)ᵀ, x in the unit cube, one record added or removed.
 pub fn true_sensitivity(d: u32) -> f64 {
     libm::sqrt(f64::from((d + 1) * (d + 2)) / 2.0)
 }

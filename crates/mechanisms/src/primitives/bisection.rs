@@ -32,7 +32,7 @@ pub enum Draw {
 /// At a node with range of cells c..d and levels a₋ < a < a₊ (the ends are the levels of the boundaries that made the range) the
 /// level within the range is q = (a − a₋)/(a₊ − a₋), public. *Exponential*: candidates are the inner boundaries b, L = #{x < b},
 /// R = #{x ≥ b} within the range, exponent (e/(2M))·|(1−q)L − qR|, M = max(q, 1−q): moves by at most M when a record is added or
-/// removed, by at most 1 when one is replaced. *Smooth*: the cell of rank ⌈q·n⌉ and [`Smoothness`] of it, both relations.
+/// removed, by at most 1 when one is replaced. *Smooth*: the cell of rank ⌈q·n⌉ and `smooth::Smoothness` of it, both relations.
 /// # Noise
 /// *Exponential*: one exact choice. *Smooth*: cell + ½ + κ(e, β)·S·Cauchy rounded to a boundary; outside the range, the middle of
 /// the range. Always drawn, also on empty ranges; a range of one cell has no inner boundary, nothing is drawn and nothing lost.
@@ -43,7 +43,7 @@ pub enum Draw {
 /// relations), 2e after; the root is always shared. With s depths: s·e and 2s·e, or s·e and (2s−1)·e. The part of the budget of
 /// a depth is divided accordingly. A unit of k records pays k times the loss of e/k.
 /// # Arithmetic
-/// Exact choices and exact draws; κ is rounded up, S is computed as [`Smoothness`] proves.
+/// Exact choices and exact draws; κ is rounded up, S is computed as `smooth::Smoothness` proves.
 /// # Checked by
 /// `smooth::bisection_enumerated`, `smooth::median_density`, `smooth::medians_enumerated`,
 /// `smooth::bisection_canary`, `smooth::median_canary`, `smooth::golden_losses`

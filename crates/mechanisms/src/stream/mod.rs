@@ -2,7 +2,7 @@
 //!
 //! Events are (unit, node, tick). The nodes of a [`Forest`] are the series; an event counts at its node and at every
 //! node above. Per tick a public [`Plan`] says which nodes are measured and with which share of the budget; it may
-//! depend on what was released before, on nothing else. [`Session::step`] is pure: state and events in, noisy counts,
+//! depend on what was released before, on nothing else. `Session::step` is pure: state and events in, noisy counts,
 //! marks and new state out. [`Live`] is a session that is paid for in a ledger and draws from the operating system.
 
 mod forest;
