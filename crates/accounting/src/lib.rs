@@ -2,12 +2,10 @@
 //!
 //! Pure arithmetic over exact rationals: nothing here draws noise, opens a file or sees a row.
 //!
-//! * [`Epsilon`], [`Delta`], [`Rho`]: checked parameters read from decimals, exactly.
 //! * [`Event`]: what a mechanism did; its [`Price`] in one of the three [currencies](Currency).
 //! * [`sequential`] and [`parallel`]: the two ways prices compose.
-//! * [`Filter`]: a cap that refuses.
 //! * [`split`] and [`share`]: parts of a budget that never exceed the whole.
-//! * [`exp`], [`gaussian`], [`hyperbolic`], [`zcdp`]: certified bounds on the transcendental functions that
+//! * [`exp`], [`gaussian`], [`hyperbolic`]: certified bounds on the transcendental functions that
 //!   calibrations need.
 //!
 //! No floating-point number enters anything that is debited. `to_f64` exists for display and for

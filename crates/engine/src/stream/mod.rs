@@ -1,6 +1,6 @@
 //! `reticent stream`: events in, private counts out, tick by tick, for as long as it runs.
 //!
-//! [`config`] reads the declaration, [`source`] reads events with the place they came from, [`run`] closes ticks and
+//! [`config`] reads the declaration, [`source`] reads events with the place they came from, [`mod@run`] closes ticks and
 //! pays, [`store`] makes each tick durable before anything of it is published, [`analysis`] turns noisy counts into
 //! estimates, windows and alarms (and does so again after a restart), [`page`] shows them live.
 #![allow(
