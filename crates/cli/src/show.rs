@@ -1,7 +1,9 @@
 //! What commands print: tables for people, JSON for machines.
 
 use comfy_table::{ContentArrangement, Table, presets};
-use reticent_engine::accounting::{Cost, Currency, Price, Relation, format_rational};
+use reticent_engine::accounting::{
+    Cost, Currency, Price, Rational, Relation, format_rational, rational_to_f64,
+};
 use reticent_engine::accuracy::{AccuracyTable, Line};
 use reticent_engine::dataset::Dataset;
 use reticent_engine::ledger::{Entry, EntryKind, Identity, Report, Status};
@@ -33,12 +35,8 @@ fn amount(cost: Option<&Cost>, currency: Currency) -> String {
     cost.map_or_else(
         || "unbounded".to_owned(),
         |c| match currency {
-            Currency::Approximate => format!(
-                "{}, δ {}",
-                format_rational(&c.amount),
-                format_rational(&c.delta)
-            ),
-            _ => format_rational(&c.amount),
+            Currency::Approximate => format!("{}, δ {}", brief(&c.amount), brief(&c.delta)),
+            _ => brief(&c.amount),
         },
     )
 }
@@ -353,4 +351,14 @@ pub(crate) fn failure_json(failure: &Failure) -> String {
 
 fn error_text(error: &Error) -> String {
     error.to_string()
+}
+
+/// A number for people: exact if that is short, else seven digits and a mark that they are rounded.
+fn brief(x: &Rational) -> String {
+    let exact = format_rational(x);
+    if exact.len() <= 16 {
+        exact
+    } else {
+        format!("≈{:.6e}", rational_to_f64(x))
+    }
 }
