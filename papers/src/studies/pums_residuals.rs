@@ -134,7 +134,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
     let mut findings = Findings {
         settings: vec![
             format!(
-                "PUMS, {} records; model: the plan's private `{}` (ε = 1, δ = 5e-7), one draw with seed {MODEL_SEED}.",
+                "PUMS, {} records; model: private `{}` (ε = 1, δ = 5e-7), one draw with seed {MODEL_SEED}.",
                 bench.points.len(),
                 bench.pums.design.formula
             ),

@@ -86,10 +86,13 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
                 "Mean residuals against fitted probabilities{of_model}, in groups of similar size"
             )
         }
-        "histogram" => code("column").map_or_else(String::new, |c| format!("Records by {c}")),
+        "histogram" if code("column").is_some() => {
+            code("column").map_or_else(String::new, |c| format!("Records by {c}"))
+        }
         "quantiles" => code("column").map_or_else(String::new, |c| format!("Quantiles of {c}")),
         "bounds" => code("column").map_or_else(String::new, |c| format!("Range of {c}")),
-        "crosstab" => {
+        "threshold" => "The probability from which an outcome is called positive".to_owned(),
+        "crosstab" | "histogram" => {
             let names: Vec<String> = list(v, "axes")
                 .iter()
                 .filter_map(|a| text(a, "name"))
@@ -561,6 +564,8 @@ fn levels(axis: &Value) -> Vec<String> {
 /// A table whose cells are shaded by count; axes before the last are combined into rows.
 fn crosstab(v: &Value) -> String {
     const MOST_COLUMNS: usize = 30;
+    /// Larger tables are folded.
+    const MOST_OPEN: usize = 200;
     let axes: Vec<Vec<String>> = list(v, "axes").iter().map(levels).collect();
     let counts = nums(v, "counts");
     let Some((columns, before)) = axes.split_last().filter(|(last, _)| !last.is_empty()) else {
@@ -625,6 +630,9 @@ fn crosstab(v: &Value) -> String {
         notes.push("The table is cut here; release.json holds all cells.".to_owned());
     }
     let _ = write!(out, r#"<p class="small">{}</p>"#, escape(&notes.join(" ")));
+    if counts.len() > MOST_OPEN {
+        return details(&format!("Counts ({})", counts.len()), &out);
+    }
     out
 }
 
