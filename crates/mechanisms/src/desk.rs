@@ -51,7 +51,7 @@ pub enum DeskError {
 }
 
 /// Entries of one mechanism's folds: a gigabyte.
-const MOST_ENTRIES: usize = 1 << 26;
+pub(crate) const MOST_ENTRIES: usize = 1 << 26;
 
 /// Refuses folds too large for memory, from their public shape.
 pub(crate) fn fits(folds: &[Fold]) -> Result<(), DeskError> {

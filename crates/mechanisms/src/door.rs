@@ -313,7 +313,7 @@ impl Private {
             let context = self.context(&task.program);
             let event = task.mechanism.event(&context)?;
             self.admit(&task.ticket, &task.program, &context, &event)?;
-            contexts.push(context);
+            contexts.push((context, event));
         }
         let jobs: Vec<Job> = tasks
             .iter()
@@ -324,7 +324,7 @@ impl Private {
             .collect();
         let states = scan(self.source.as_ref(), self.unit, &jobs)?;
         let mut releases = Vec::with_capacity(tasks.len());
-        for (((task, context), job), states) in
+        for (((task, (context, event)), job), states) in
             tasks.into_iter().zip(contexts).zip(jobs).zip(states)
         {
             let (answer, trace) = run(
@@ -333,6 +333,7 @@ impl Private {
                 &context,
                 &task.program,
                 task.mechanism.as_ref(),
+                event,
                 &mut self.draws,
                 job.folds,
                 states,
@@ -367,7 +368,9 @@ impl Private {
         context: &Context,
         event: &Event,
     ) -> Result<(), DoorError> {
-        let price = event.price(context.currency)?;
+        // The sum of the leaves: a mechanism outside this crate cannot show that what it buys touches disjoint rows.
+        let leaves = event.leaves().into_iter().cloned().collect();
+        let price = Event::Sequence(leaves).price(context.currency)?;
         let paid = &ticket.claim;
         for relation in [Relation::AddRemove, Relation::ReplaceOne] {
             let covered = match (price.under(relation), paid.under(relation)) {

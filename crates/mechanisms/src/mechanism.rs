@@ -17,7 +17,7 @@ use crate::source::{Job, RowSource};
 pub trait Mechanism: Send + Sync {
     /// The kind of release, as in plans.
     fn kind(&self) -> &'static str;
-    /// What the run will buy, leaf by leaf in order. Public inputs only.
+    /// What the run will buy, leaf by leaf in order. Public inputs only. The door asks once and holds the run to it.
     fn event(&self, context: &Context) -> Result<Event, AccountingError>;
     /// The sums the run starts from; fused with those of other releases into one scan.
     fn first_pass(&self) -> Vec<Fold>;
@@ -71,8 +71,9 @@ pub fn simulate(
         folds: folds.clone(),
     };
     let states = scan(source, unit, &[job])?.pop().unwrap_or_default();
+    let event = mechanism.event(context)?;
     run(
-        source, unit, context, program, mechanism, noise, folds, states,
+        source, unit, context, program, mechanism, event, noise, folds, states,
     )
     .map(Simulated)
 }
@@ -101,7 +102,8 @@ pub(crate) fn scan(
     Ok(jobs.iter().map(states).collect())
 }
 
-/// The one code path of releases and simulations, from exact folds to answer.
+/// The one code path of releases and simulations, from exact folds to answer. `event` is what was priced: a mechanism
+/// is not asked a second time, because it could then declare more than it paid for.
 #[allow(
     clippy::too_many_arguments,
     reason = "the pieces a door and a simulation hold in different structs"
@@ -112,11 +114,11 @@ pub(crate) fn run(
     context: &Context,
     program: &RowProgram,
     mechanism: &dyn Mechanism,
+    event: Event,
     noise: &mut dyn Noise,
     folds: Vec<Fold>,
     states: Vec<State>,
 ) -> Result<(Answer, Trace), DeskError> {
-    let event = mechanism.event(context)?;
     let mut desk = Desk::new(
         context,
         source,

@@ -11,7 +11,7 @@ use reticent_noise::{Lattice, Scale};
 use super::Payment;
 use super::counts::grid;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, MOST_ENTRIES};
 use crate::fold::{Fold, State};
 
 /// A public order of a grid's cells: place `i` holds the row-major cell `order[i]`. `None` is the row-major order.
@@ -146,6 +146,9 @@ impl Strategy {
 
     /// Refuses what the sensitivity lemma does not cover.
     fn check(&self) -> Result<(), DeskError> {
+        if self.cells > MOST_ENTRIES {
+            return Err(misuse("a strategy has at most 2^26 cells"));
+        }
         let mut pieces = 0usize;
         for row in &self.rows {
             if row.share == 0 {

@@ -1,7 +1,6 @@
 //! A stream that is paid for.
 
-use reticent_accounting::Cost;
-use reticent_ledger::{Ledger, RequestId, Slot, Stored, Wanted};
+use reticent_ledger::{Entry, EntryKind, Ledger, RequestId, Slot, Stored, Wanted};
 use reticent_noise::Draws;
 
 use super::session::{Session, State, Tally, Ticked};
@@ -35,7 +34,7 @@ pub enum Opened {
 /// is in one tick), as long as no tick is stepped twice with both results handed out: the caller stores every tick
 /// durably before it publishes anything of it, and goes on from the stored state.
 /// # Checked by
-/// `stream::tests::opening_is_paid_once`
+/// `stream::tests::opening_is_paid_once`, `hostile::a_stream_is_not_opened_on_another_payment`
 pub struct Live {
     session: Session,
     draws: Draws,
@@ -57,17 +56,32 @@ impl Live {
             ));
         }
         let price = session.stream().event(facts).price(currency)?;
-        let claim = price.under(relation).cloned().unwrap_or_else(Cost::zero);
+        let Some(claim) = price.under(relation) else {
+            return Err(StreamError::Declaration(
+                "the loss of the stream is not bounded under its relation",
+            ));
+        };
         let wanted = Wanted {
             request: order.request,
-            price: claim_price(&claim, relation, currency),
+            price: claim_price(claim, relation, currency),
             partition: None,
             label: "stream".to_owned(),
         };
         let draws = system_draws()?;
-        let slot = ledger.reserve(&order.analyst, &[wanted])?.pop();
+        let slot = ledger
+            .reserve(&order.analyst, std::slice::from_ref(&wanted))?
+            .pop();
         let (stored, opened) = match slot {
-            Some(Slot::Stored(stored)) => (stored, Opened::Again),
+            Some(Slot::Stored(stored)) => {
+                // The ledger gives what is stored under a name at no cost, whatever was paid for it then.
+                let same = |entry: Entry| matches!(entry.kind, EntryKind::Spend(spend) if spend.request == wanted.request && spend.price == wanted.price && spend.label == wanted.label);
+                if !ledger.entries()?.into_iter().any(same) {
+                    return Err(StreamError::Declaration(
+                        "something else was paid for under the name of this stream; give it another name",
+                    ));
+                }
+                (stored, Opened::Again)
+            }
             Some(Slot::Paid(paid)) => (ledger.publish(paid, &order.statement)?, Opened::New),
             None => return Err(StreamError::Declaration("the ledger gave no payment")),
         };

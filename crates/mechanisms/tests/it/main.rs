@@ -6,6 +6,7 @@
     reason = "tests compare exact values and count small things"
 )]
 
+mod hostile;
 mod objective;
 mod second_moments;
 mod sessions;
