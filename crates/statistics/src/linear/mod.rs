@@ -18,7 +18,7 @@ use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
 
-use crate::common::{Facts, Prepared, StatisticsError, size, sum_of, with_metadata};
+use crate::common::{Facts, Prepared, StatisticsError, clipped, size, sum_of, with_metadata};
 use crate::design::{Affine, DesignSpec};
 use crate::zcdp::epsilon_of_pure;
 pub(crate) use equation::Equation;
@@ -33,7 +33,8 @@ const CLIP_CELLS: u32 = 1000;
 /// Whether rows are shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clip {
-    /// To a private .97 quantile of the squared norm of the covariates (a tenth of the budget; default).
+    /// To a private quantile of the squared norm of the covariates (a tenth of the budget; default): the .97 quantile,
+    /// or lower ones where a declared number of rows says that the noise is large ([`prepare`]).
     Private,
     /// Never.
     None,
@@ -67,7 +68,29 @@ impl Config {
     }
 }
 
+/// Signal to noise below which rows are shortened to the median norm.
+const MEDIAN_BELOW: f64 = 5.0;
+
+/// Level of the row clip in hundredths, from public numbers; n rows are declared, ε pays for the quantile, the noise has
+/// deviation s at the widest clip, there are p coefficients.
+///
+/// The quantile is found if the (1 − a)·n rows above it outweigh the cells without any: (1 − a)·n·ε/2 ≥ 10, above ln 1000. And
+/// where n/4, which bounds the mean eigenvalue of Σ zzᵀ, is below 5·s·√(2p), less noise is worth more than the weight that long rows lose.
+fn clip_level(rows: Option<f64>, epsilon: f64, s: f64, p: usize) -> u32 {
+    let Some(n) = rows.filter(|n| n.is_finite() && *n > 0.0) else {
+        return 97;
+    };
+    if n / 4.0 < MEDIAN_BELOW * s * (2.0 * size(p)).sqrt() {
+        return 50;
+    }
+    clipped(100.0 - 2000.0 / (n * epsilon), 50, 97)
+}
+
 /// A linear regression.
+///
+/// Rows longer than a private quantile of the squared norm of the covariates are shortened to it. Its level is .97; if
+/// [`Facts::rows`] is known, it is 1 − 20/(nε) within [.5, .97], ε the quantile's own budget, and the median where n/4 <
+/// 5·s·√(2p), s the noise's deviation at the widest clip: many columns on few rows.
 pub fn prepare(
     facts: &Facts<'_>,
     design: &DesignSpec,
@@ -109,11 +132,7 @@ pub fn prepare(
         has_intercept: design.intercept,
         scaling,
         largest: size(varying) / 4.0,
-        clip: for_clip.map(|epsilon| Quantile {
-            name: "row clip: .97 quantile of the squared row norms".to_owned(),
-            epsilon,
-            level: (97, 100),
-        }),
+        clip: None,
         moments: Step::laplace(payment),
         options: config.options,
         bits: config.grid_bits,
@@ -124,11 +143,21 @@ pub fn prepare(
         .moments
         .choose(config.noise, &widest, facts.context);
     // Sensitivities grow with the clip: if the ends can be calibrated, so can what lies between.
-    for fold in [mechanism.fold(0.0, !clip).0, widest] {
+    let check = |fold| {
         mechanism
             .moments
-            .check(&fold, facts.context, &config.payment)?;
-    }
+            .check(fold, facts.context, &config.payment)
+    };
+    check(&mechanism.fold(0.0, !clip).0)?;
+    let (s, _) = check(&widest)?;
+    mechanism.clip = for_clip.map(|epsilon| {
+        let level = clip_level(facts.rows, facts.per_record(&epsilon), s, d + 1);
+        Quantile {
+            name: format!("row clip: .{level} quantile of the squared row norms"),
+            epsilon,
+            level: (level, 100),
+        }
+    });
     Ok(Prepared {
         terms,
         mechanism: Box::new(mechanism),
@@ -231,8 +260,9 @@ pub(crate) fn divide(
 /// clip takes what its bounded-range price ε²/8 comes to, about ρ/20; the moments get exactly the rest.
 /// # Arithmetic
 /// Floor of the X block's eigenvalues ½·s·√(2p); b = G⁻¹v; covariance G⁻¹(σ_r²·G + Cov e)G⁻¹ (see `fit.rs`);
-/// prediction coefficients with ridge 2·p·σ_off²/max(W_yy, σ_yy). Intervals by Student's t.
+/// raised eigenvalues add their share; prediction coefficients with ridge 2·p·σ_off²/max(W_yy, σ_yy). Intervals by Student's t.
 /// # Checked by
+/// `linear::tests::the_clip_follows_public_numbers`, `linear::fit::tests::raised_eigenvalues_widen_intervals`,
 /// `golden::{linear_meets_least_squares, linear_without_intercept_is_exact}`,
 /// `contract::{linear_totals_in_every_currency, every_kind_answers_on_every_table}`, `seeded::linear_intervals_cover`
 /// # References
@@ -360,4 +390,25 @@ pub(crate) fn budget(payment: &Payment, context: &Context) -> f64 {
         Relation::ReplaceOne => std::f64::consts::SQRT_2,
     };
     amount / k / halved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clip_level;
+
+    #[test]
+    fn the_clip_follows_public_numbers() {
+        // Unknown size; many rows.
+        assert_eq!(clip_level(None, 0.1, 86.0, 51), 97);
+        assert_eq!(clip_level(Some(10_000.0), 0.1, 4.0, 3), 97);
+        // 1 − 20/48.8 = .59: the rows above the quantile must be found among empty cells.
+        assert_eq!(clip_level(Some(50_000.0), 1.0 / 1024.0, 400.0, 5), 59);
+        // 2500 < 5·86·√102 = 4343.
+        assert_eq!(clip_level(Some(10_000.0), 0.1, 86.0, 51), 50);
+        for rows in [0.0, 1.0, 1e-300, 1e300, f64::NAN, f64::INFINITY] {
+            for epsilon in [1e-12, 1.0, 1e15] {
+                assert!((50..=97).contains(&clip_level(Some(rows), epsilon, 1.0, 2)));
+            }
+        }
+    }
 }
