@@ -9,6 +9,7 @@ mod flags;
 mod golden;
 mod lessons;
 mod linear;
+mod moments;
 mod neighbours;
 mod objective;
 mod partition;

@@ -5,6 +5,8 @@ mod contract;
 mod counters;
 mod golden;
 mod histogram;
+mod plots;
+mod plots_study;
 mod seeded;
 mod selection;
 mod support;
