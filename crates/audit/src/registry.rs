@@ -300,7 +300,14 @@ pub const COMPOSITES: &[Row] = &[
     composite("auc", "smooth_auc"),
     composite("roc", "medians, counts"),
     composite("residuals", "range, counts"),
+    composite("residuals_published", "range, then partition and linear"),
+    composite("residuals_tests", "range, counts, linear"),
     composite("binned_residuals", "medians, counts, sums"),
+    composite(
+        "binned_residuals_published",
+        "medians, merged_bins, counts, sums",
+    ),
+    composite("binned_residuals_against", "medians, counts, sums"),
     composite("top_k", "selection, or joint_selection, or counts"),
 ];
 

@@ -192,11 +192,13 @@ fn check_release(
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
-        KindSpec::Count
-        | KindSpec::Roc(_)
-        | KindSpec::Threshold(_)
-        | KindSpec::Residuals(_)
-        | KindSpec::BinnedResiduals(_) => Ok(()),
+        KindSpec::Count | KindSpec::Roc(_) | KindSpec::Threshold(_) | KindSpec::Residuals(_) => {
+            Ok(())
+        }
+        KindSpec::BinnedResiduals(s) => match &s.against {
+            Some(text) => expression(text, "against"),
+            None => Ok(()),
+        },
     }
 }
 

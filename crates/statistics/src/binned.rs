@@ -2,14 +2,17 @@
 //!
 //! Thresholds by recursive medians (.2ε), counts by label (.7ε), sums of centred predictions (.1ε). The mean
 //! residual needs no purchase of its own: it is the share of positives minus the mean prediction.
+//!
+//! PriBRP as corrected is [`Config::published`]: 2^s bins with 2^s ≤ √n, small neighbours merged by a sparse vector, then the same
+//! two purchases. Bins can also be made along any declared column instead of the prediction ([`Config::against`]).
 
 use std::ops::Range;
 
 use reticent_accounting::{AccountingError, Event, Rational, split};
 use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold};
-use reticent_mechanisms::primitives::{Counts, Medians, Sums};
-use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::primitives::{Counts, Medians, MergedBins, Sides, Sums};
+use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
@@ -32,6 +35,10 @@ pub struct Config {
     pub bins: Option<u32>,
     /// Public, increasing edges on the probability scale; then nothing is spent on choosing them.
     pub edges: Option<Vec<f64>>,
+    /// Merge neighbouring bins that are too small (a tenth of ε, as for choosing the bins); not with public edges.
+    pub adjust: bool,
+    /// What the bins are made of, instead of the prediction: a name and a bounded expression.
+    pub against: Option<(String, Expr)>,
     /// Public facts copied into the value (model).
     pub metadata: Value,
 }
@@ -43,7 +50,23 @@ impl Config {
             epsilon,
             bins: None,
             edges: None,
+            adjust: false,
+            against: None,
             metadata: Value::Null,
+        }
+    }
+
+    /// PriBRP as corrected, for a public or released number of rows.
+    pub fn published(epsilon: Rational, rows: Option<f64>) -> Self {
+        let depth = clipped(
+            (rows.unwrap_or(0.0).max(1.0).sqrt().log2() + 1e-9).floor(),
+            1,
+            GRID.ilog2() - 1,
+        );
+        Self {
+            bins: Some(1 << depth),
+            adjust: true,
+            ..Self::new(epsilon)
         }
     }
 }
@@ -57,26 +80,28 @@ pub fn prepare(
 ) -> Result<Prepared, StatisticsError> {
     positive(&config.epsilon)?;
     let mut unknown_size = false;
+    let across = match &config.against {
+        Some((_, expr)) => Some(facts.interval(expr)?),
+        None => None,
+    };
+    let axis_term = |default: Expr| match &config.against {
+        Some((_, expr)) => expr.clone(),
+        None => default,
+    };
     let (axis_term, cut, limits, depth) = if let Some(edges) = &config.edges {
-        let increasing = edges.iter().zip(edges.iter().skip(1)).all(|(a, b)| a < b);
-        let inside = edges.iter().all(|e| (0.0..=1.0).contains(e));
-        if edges.len() < 2 || edges.len() > 1 << 16 || !increasing || !inside {
-            return Err(StatisticsError::Parameter {
-                name: "edges",
-                value: format!("{} values", edges.len()),
-                fix: "give at least two increasing probabilities".to_owned(),
-            });
-        }
-        // Predictions outside the outer edges count in the outer bins, so those reach to 0 and 1.
-        let mut ends = edges.clone();
-        if let Some(first) = ends.first_mut() {
-            *first = 0.0;
-        }
-        if let Some(last) = ends.last_mut() {
-            *last = 1.0;
-        }
-        let limits = limits(&ends);
-        (score.probability(), Cut::Edges(edges.clone()), limits, None)
+        let ends = checked_edges(edges, across.is_some(), config.adjust)?;
+        // Along a column any prediction can be in any bin.
+        let ends = if across.is_some() {
+            vec![UNIT; edges.len() - 1]
+        } else {
+            pairs(&ends)
+        };
+        (
+            axis_term(score.probability()),
+            Cut::Edges(edges.clone()),
+            limits(&ends),
+            None,
+        )
     } else {
         let depth = match config.bins {
             Some(bins) if (2..=GRID / 2).contains(&bins) => bins.ilog2(),
@@ -93,22 +118,29 @@ pub fn prepare(
                 known.map_or(3, |(rows, signal)| default_depth(rows, signal))
             }
         };
-        let ends: Vec<f64> = (0..=GRID)
-            .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
-            .collect();
+        let (interval, ends) = match across {
+            Some(interval) => (interval, vec![UNIT; GRID as usize]),
+            None => {
+                let ends: Vec<f64> = (0..=GRID)
+                    .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
+                    .collect();
+                (unit(), pairs(&ends))
+            }
+        };
         let cut = Cut::Even {
-            lower: 0.0,
-            upper: 1.0,
+            lower: interval.lower,
+            upper: interval.upper,
             cells: GRID,
         };
-        (score.mixed(), cut, limits(&ends), Some(depth))
+        (axis_term(score.mixed()), cut, limits(&ends), Some(depth))
     };
     let terms = vec![axis_term, outcome, score.probability()];
     facts.bounds(&terms)?;
-    let weights: [u64; 3] = if depth.is_some() {
-        [2, 7, 1]
-    } else {
-        [0, 7, 1]
+    let adjust = config.adjust && depth.is_some();
+    let weights: [u64; 4] = match (depth.is_some(), adjust) {
+        (true, true) => [10, 10, 72, 8],
+        (true, false) => [2, 0, 7, 1],
+        _ => [0, 0, 7, 1],
     };
     let parts = split(&config.epsilon, &weights);
     let part = |i: usize| parts.get(i).cloned().unwrap_or(Rational::ZERO);
@@ -117,6 +149,10 @@ pub fn prepare(
         mechanism: Box::new(Binned {
             cut,
             limits,
+            across,
+            merge: depth
+                .filter(|_| adjust)
+                .map(|depth| merge(facts, depth, part(1))),
             medians: depth.map(|depth| Medians {
                 name: "bins".to_owned(),
                 epsilon: part(0),
@@ -124,17 +160,83 @@ pub fn prepare(
             }),
             counts: Counts {
                 name: "outcomes per bin".to_owned(),
-                epsilon: part(1),
+                epsilon: part(2),
             },
             sums: Sums {
                 name: "centred predictions per bin".to_owned(),
-                epsilon: part(2),
+                epsilon: part(3),
                 centred: true,
             },
             unknown_size,
+            axis: config
+                .against
+                .map_or_else(|| "fitted probability".to_owned(), |(name, _)| name),
             metadata: config.metadata,
         }),
     })
+}
+
+/// Limits of a probability.
+const UNIT: (f64, f64) = (0.0, 1.0);
+
+fn unit() -> Interval {
+    Interval {
+        lower: UNIT.0,
+        upper: UNIT.1,
+    }
+}
+
+fn pairs(ends: &[f64]) -> Vec<(f64, f64)> {
+    ends.iter()
+        .zip(ends.iter().skip(1))
+        .map(|(a, b)| (*a, *b))
+        .collect()
+}
+
+/// Public edges; those of probabilities reach to 0 and 1, because predictions outside count in the outer bins.
+fn checked_edges(edges: &[f64], any: bool, adjust: bool) -> Result<Vec<f64>, StatisticsError> {
+    let refuse = |fix: &str| StatisticsError::Parameter {
+        name: "edges",
+        value: format!("{} values", edges.len()),
+        fix: fix.to_owned(),
+    };
+    if adjust {
+        return Err(refuse(
+            "public edges are not adjusted; leave one of the two out",
+        ));
+    }
+    let increasing = edges.iter().zip(edges.iter().skip(1)).all(|(a, b)| a < b);
+    let inside = any || edges.iter().all(|e| (0.0..=1.0).contains(e));
+    let finite = edges.iter().all(|e| e.is_finite());
+    if edges.len() < 2 || edges.len() > 1 << 16 || !increasing || !inside || !finite {
+        return Err(refuse(if any {
+            "give at least two increasing numbers"
+        } else {
+            "give at least two increasing probabilities"
+        }));
+    }
+    let mut ends = edges.to_vec();
+    if let Some(first) = ends.first_mut() {
+        *first = 0.0;
+    }
+    if let Some(last) = ends.last_mut() {
+        *last = 1.0;
+    }
+    Ok(ends)
+}
+
+/// The adjustment of 2^depth bins. Thesis: θ = n/2^{s+1} + 4·ln(2/γ)/ε₂, γ = .9; the second term is the scale of its noise times
+/// ln(2/γ), and our scale is a/ε₂ (a = 1, replace-one 2).
+fn merge(facts: &Facts<'_>, depth: u32, epsilon: Rational) -> MergedBins {
+    let half = facts.rows.unwrap_or(0.0) / f64::from(1u32 << (depth + 1).min(31));
+    let noise = f64::from(facts.context.touches()) / facts.per_record(&epsilon);
+    let threshold = half + noise * (2.0f64 / 0.9).ln();
+    MergedBins {
+        name: "bins adjustment".to_owned(),
+        epsilon,
+        threshold: i128::from(clipped(threshold.ceil(), 1, u32::MAX)),
+        sides: Sides::One,
+    }
 }
 
 /// `decisions.md` §5.3: s = clip(⌊log₂ min(√ñ, ñε/150)⌋, 3, 6).
@@ -145,9 +247,8 @@ pub(crate) fn default_depth(rows: f64, signal: f64) -> u32 {
 
 /// Limits of the predictions of each cell, one grid step wider than its ends: the prediction and the cell
 /// are computed separately and may differ by rounding.
-fn limits(ends: &[f64]) -> Vec<(i64, i64)> {
+fn limits(ends: &[(f64, f64)]) -> Vec<(i64, i64)> {
     ends.iter()
-        .zip(ends.iter().skip(1))
         .map(|(low, high)| {
             (
                 FIXED.index(*low).saturating_sub(SLACK),
@@ -161,12 +262,13 @@ fn limits(ends: &[f64]) -> Vec<(i64, i64)> {
 const SLACK: i64 = 1 << 10;
 
 /// # Claim
-/// ε-DP for the context's relation and unit: [`Medians`], [`Counts`] and centred [`Sums`] are bought.
+/// ε-DP for the context's relation and unit: [`Medians`], [`MergedBins`] if wanted, [`Counts`] and centred [`Sums`] are bought.
 /// # Assumptions
 /// Those of the primitives. Limits of a bin's predictions are public functions of its cells; a prediction
 /// outside them (rounding) is clamped by the fold, record by record.
 /// # Composition
-/// Sequential .2ε, .7ε, .1ε (7 : 1 with public edges); the total is exact (`accounting::split`).
+/// Sequential .2ε, .7ε, .1ε (7 : 1 with public edges; .1, .1, .72, .08 with adjustment); the total is exact (`accounting::split`).
+/// The adjustment counts the released bins in a pass of its own.
 /// # Arithmetic
 /// Predictions on a grid of 2⁻⁴⁰. The mean residual is the share of positives less the mean prediction.
 /// # Checked by
@@ -177,6 +279,10 @@ const SLACK: i64 = 1 << 10;
 struct Binned {
     cut: Cut,
     limits: Vec<(i64, i64)>,
+    /// The range of the column along which bins are made, if it is not the prediction.
+    across: Option<Interval>,
+    merge: Option<MergedBins>,
+    axis: String,
     medians: Option<Medians>,
     counts: Counts,
     sums: Sums,
@@ -187,10 +293,83 @@ struct Binned {
 struct Bin {
     low: f64,
     high: f64,
+    /// Where it is drawn: the middle along a column, else the mean prediction.
+    place: f64,
     count: f64,
     mean_fitted: f64,
     mean_residual: f64,
     two_se: f64,
+}
+
+impl Binned {
+    /// Groups of cells and the ends of the axis that belong to them.
+    fn bins(&self, desk: &mut Desk<'_>) -> Result<Vec<(Range<usize>, (f64, f64))>, DeskError> {
+        let cells = self.cut.cells();
+        let Some(step) = &self.medians else {
+            let edges = match &self.cut {
+                Cut::Edges(edges) => edges.as_slice(),
+                _ => &[],
+            };
+            return Ok((0..cells).map(|i| i..i + 1).zip(pairs(edges)).collect());
+        };
+        let mut groups = groups(&desk.medians(FoldId(0), step)?, cells);
+        if let Some(step) = &self.merge {
+            groups = self.merged(desk, step, groups)?;
+        }
+        let share = |cell: usize| size(cell) / f64::from(GRID);
+        let end = |cell: usize| match self.across {
+            Some(i) => i.lower + (i.upper - i.lower) * share(cell),
+            None => unmixed(share(cell)),
+        };
+        Ok(groups
+            .into_iter()
+            .map(|g| {
+                let ends = (end(g.start), end(g.end));
+                (g, ends)
+            })
+            .collect())
+    }
+
+    /// Merges neighbours from the left until each is large enough; what is left over joins the last.
+    fn merged(
+        &self,
+        desk: &mut Desk<'_>,
+        step: &MergedBins,
+        groups: Vec<Range<usize>>,
+    ) -> Result<Vec<Range<usize>>, DeskError> {
+        let groups: Vec<Range<usize>> = groups.into_iter().filter(|g| !g.is_empty()).collect();
+        let (lower, upper) = match &self.cut {
+            Cut::Even { lower, upper, .. } => (*lower, *upper),
+            _ => UNIT,
+        };
+        let edge = |cell: usize| lower + (upper - lower) * size(cell) / f64::from(GRID);
+        let edges = std::iter::once(0)
+            .chain(groups.iter().map(|g| g.end))
+            .map(edge)
+            .collect();
+        let folds = desk.scan(vec![Fold::Grid {
+            axes: vec![Axis {
+                term: 0,
+                cut: Cut::Edges(edges),
+            }],
+            sum: None,
+        }])?;
+        let ends = desk.merged_bins(folds.first().copied().unwrap_or(FoldId(0)), step)?;
+        let mut merged: Vec<Range<usize>> = Vec::with_capacity(ends.len() + 1);
+        let mut start = 0;
+        for end in ends {
+            if let Some(last) = end.checked_sub(1).and_then(|i| groups.get(i)) {
+                merged.push(start..last.end);
+                start = last.end;
+            }
+        }
+        let all = groups.last().map_or(start, |g| g.end);
+        match merged.last_mut() {
+            Some(last) => last.end = all,
+            None => merged.push(0..all),
+        }
+        Ok(merged)
+    }
 }
 
 impl Mechanism for Binned {
@@ -200,9 +379,13 @@ impl Mechanism for Binned {
     fn event(&self, context: &Context) -> Result<Event, AccountingError> {
         let mut steps = Vec::new();
         steps.extend(self.medians.as_ref().map(|m| m.event(context)));
+        steps.extend(self.merge.as_ref().map(|m| m.event(context)));
         steps.push(self.counts.event(context));
         steps.push(self.sums.event(context));
         Ok(Event::Sequence(steps))
+    }
+    fn passes(&self) -> u32 {
+        u32::from(self.merge.is_some())
     }
     fn first_pass(&self) -> Vec<Fold> {
         let axis = |term: usize, cut: Cut| Axis { term, cut };
@@ -223,25 +406,8 @@ impl Mechanism for Binned {
         ]
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let cells = self.cut.cells();
-        let (groups, ends): (Vec<Range<usize>>, Vec<(f64, f64)>) = if let Some(step) = &self.medians
-        {
-            let groups = groups(&desk.medians(FoldId(0), step)?, cells);
-            let p = |cell: usize| unmixed(size(cell) / f64::from(GRID));
-            let ends = groups.iter().map(|g| (p(g.start), p(g.end))).collect();
-            (groups, ends)
-        } else {
-            let edges = match &self.cut {
-                Cut::Edges(edges) => edges.as_slice(),
-                _ => &[],
-            };
-            let ends = edges
-                .iter()
-                .zip(edges.iter().skip(1))
-                .map(|(a, b)| (*a, *b))
-                .collect();
-            ((0..cells).map(|i| i..i + 1).collect(), ends)
-        };
+        let (groups, ends): (Vec<Range<usize>>, Vec<(f64, f64)>) =
+            self.bins(desk)?.into_iter().unzip();
         let counts = desk.counts(FoldId(0), Some(&groups), &self.counts)?;
         let (sums, centres) = desk.sums(FoldId(1), Some(&groups), &self.sums)?;
         let count_noise = self.counts.lattice(desk.context())?;
@@ -253,18 +419,26 @@ impl Mechanism for Binned {
                 .get(group.end.saturating_sub(1))
                 .map_or(0, |l| l.1);
             let sum_noise = self.sums.lattice(low, high, desk.context())?.std_dev() * FIXED.step();
-            let (low, high) = ends.get(g).copied().unwrap_or((0.0, 1.0));
-            bins.push((
-                bin(
-                    (low, high),
-                    (
-                        real(counts.get(2 * g).copied().unwrap_or(0)),
-                        real(counts.get(2 * g + 1).copied().unwrap_or(0)),
-                    ),
-                    FIXED.value(i128::from(centres.get(g).copied().unwrap_or(0))),
-                    FIXED.value(sums.get(g).copied().unwrap_or(0)),
-                    (count_noise.std_dev(), sum_noise),
+            let (low, high) = ends.get(g).copied().unwrap_or(UNIT);
+            let mut bin = bin(
+                if self.across.is_some() {
+                    UNIT
+                } else {
+                    (low, high)
+                },
+                (
+                    real(counts.get(2 * g).copied().unwrap_or(0)),
+                    real(counts.get(2 * g + 1).copied().unwrap_or(0)),
                 ),
+                FIXED.value(i128::from(centres.get(g).copied().unwrap_or(0))),
+                FIXED.value(sums.get(g).copied().unwrap_or(0)),
+                (count_noise.std_dev(), sum_noise),
+            );
+            if self.across.is_some() {
+                (bin.low, bin.high, bin.place) = (low, high, 0.5 * (low + high));
+            }
+            bins.push((
+                bin,
                 counts.get(2 * g).copied().unwrap_or(0),
                 counts.get(2 * g + 1).copied().unwrap_or(0),
             ));
@@ -272,9 +446,8 @@ impl Mechanism for Binned {
         let error = count_noise.quantile_95();
         let slope = weighted_slope(bins.iter().map(|b| &b.0));
         let thin = bins.iter().any(|b| b.0.count < 2.0 * error);
-        let value = json!({
-            "x": "fitted probability",
-            "bins": bins.iter().map(|(b, negatives, positives)| json!({
+        let shown = |(b, negatives, positives): &(Bin, i128, i128)| {
+            let mut one = json!({
                 "low": number(b.low),
                 "high": number(b.high),
                 "count": whole(negatives.saturating_add(*positives)),
@@ -282,7 +455,15 @@ impl Mechanism for Binned {
                 "mean_fitted": number(b.mean_fitted),
                 "mean_residual": number(b.mean_residual),
                 "two_se": number(b.two_se),
-            })).collect::<Vec<_>>(),
+            });
+            if let (Some(_), Value::Object(map)) = (self.across, &mut one) {
+                map.insert("place".to_owned(), number(b.place));
+            }
+            one
+        };
+        let value = json!({
+            "x": self.axis,
+            "bins": bins.iter().map(shown).collect::<Vec<_>>(),
             "weighted_slope": slope.map_or(Value::Null, number),
             "error_95": number(error),
         });
@@ -322,6 +503,7 @@ fn bin(
     Bin {
         low,
         high,
+        place: mean_fitted,
         count,
         mean_fitted,
         mean_residual,
@@ -329,17 +511,17 @@ fn bin(
     }
 }
 
-/// Slope of mean residual on mean prediction, bins weighted by their released counts.
+/// Slope of mean residual on the bins' places, bins weighted by their released counts.
 fn weighted_slope<'a>(bins: impl Iterator<Item = &'a Bin> + Clone) -> Option<f64> {
     let total: f64 = bins.clone().map(|b| b.count).sum();
     let mean = |pick: fn(&Bin) -> f64| -> f64 {
         bins.clone().map(|b| b.count * pick(b)).sum::<f64>() / total
     };
-    let (x, y) = (mean(|b| b.mean_fitted), mean(|b| b.mean_residual));
+    let (x, y) = (mean(|b| b.place), mean(|b| b.mean_residual));
     let (mut xx, mut xy) = (0.0, 0.0);
     for b in bins {
-        xx += b.count * (b.mean_fitted - x).powi(2);
-        xy += b.count * (b.mean_fitted - x) * (b.mean_residual - y);
+        xx += b.count * (b.place - x).powi(2);
+        xy += b.count * (b.place - x) * (b.mean_residual - y);
     }
     (xx > 1e-12 * total).then(|| xy / xx)
 }

@@ -1,13 +1,20 @@
 //! Residual plot of a released model: a box around most points, counts of its cells, points drawn from them.
 //!
-//! Four range calls frame fitted values and residuals; one further pass counts the cells of an even grid in
+//! By default four range calls frame fitted values and residuals; one further pass counts the cells of an even grid in
 //! the box (points outside are moved to its edge). The points shown are drawn from the *released* cells with
 //! a printed seed: they are an image of the noisy counts, not of rows.
+//!
+//! PriRP as published (Chen, Machanavajjhala, Reiter, Barrientos 2016) is [`Config::published`]: symmetric boxes by doubling, points
+//! outside left out, cells perturbed by DAWA. Every histogram method of a plane can perturb the cells, in either box. [`moments`] adds
+//! two tests, for curvature and for a fan.
+
+mod frame;
+pub mod moments;
 
 use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, split};
 use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::Counts;
+use reticent_mechanisms::primitives::{Counts, Linear, Payment};
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use reticent_noise::{Noise, Seeded};
@@ -18,12 +25,27 @@ use crate::common::{
     with_metadata,
 };
 use crate::ends::Ends;
+use crate::histogram::{Method, Square};
 use crate::simple::flags;
+use frame::{Frame, PUBLISHED_COVERAGE, Symmetric};
 
 /// Largest number of cells on a side.
 pub const MAX_SIDE: u32 = 512;
 /// Largest number of points drawn.
 const MAX_POINTS: usize = 2000;
+
+/// How the box is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Bounds {
+    /// Four one-sided searches over finely spaced candidates; points outside move to the edge.
+    #[default]
+    Fine,
+    /// The paper's: [−d, d] on both axes, d = μ2ⁱ; points outside are left out.
+    Doubling {
+        /// μ; by default a power of two 2²⁰ times below the largest possible value.
+        unit: Option<f64>,
+    },
+}
 
 /// How a residual plot is made.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +56,12 @@ pub struct Config {
     pub side: Option<u32>,
     /// Seed of the points drawn from the released cells; printed.
     pub seed: u64,
+    /// How the cells are perturbed: a histogram method that takes a plane.
+    pub method: Method,
+    /// How the box is found.
+    pub bounds: Bounds,
+    /// Whether a quarter of what remains after the box buys the tests for curvature and fan.
+    pub tests: bool,
     /// Public facts copied into the value (model).
     pub metadata: Value,
 }
@@ -45,12 +73,27 @@ impl Config {
             epsilon,
             side: None,
             seed: 1,
+            method: Method::Identity,
+            bounds: Bounds::Fine,
+            tests: false,
             metadata: Value::Null,
+        }
+    }
+
+    /// PriRP as published, with DAWA.
+    pub fn published(epsilon: Rational) -> Self {
+        Self {
+            method: Method::Dawa,
+            bounds: Bounds::Doubling { unit: None },
+            ..Self::new(epsilon)
         }
     }
 }
 
 /// Residuals (observed − fitted) against fitted values.
+///
+/// # Errors
+/// [`StatisticsError::Parameter`] for sides, units and methods that are not possible, decided from public inputs.
 pub fn prepare(
     facts: &Facts<'_>,
     fitted: &Expr,
@@ -65,57 +108,84 @@ pub fn prepare(
             fix: format!("give 1 to {MAX_SIDE}"),
         });
     }
-    let rules = rules(facts, &config.epsilon);
-    let weight = u64::from(rules.range_percent);
-    let quarter = weight * 25;
-    let parts = split(
-        &config.epsilon,
-        &[quarter, quarter, quarter, quarter, (100 - weight) * 100],
-    );
-    let mut parts = parts.into_iter();
-    let mut part = || parts.next().unwrap_or(Rational::ZERO);
-    let (for_x, for_y) = ((part(), part()), (part(), part()));
-    let for_cells = part();
-    let mut terms = vec![fitted.clone(), observed.clone().sub(fitted.clone())];
     let residual = observed.clone().sub(fitted.clone());
-    let x = Ends::new(
-        facts,
-        fitted,
-        "fitted values",
-        rules.coverage,
-        for_x,
-        &mut terms,
-    )?;
-    let y = Ends::new(
-        facts,
-        &residual,
-        "residuals",
-        rules.coverage,
-        for_y,
-        &mut terms,
-    )?;
+    let mut terms = vec![fitted.clone(), residual.clone()];
+    // Four parts of the budget go to the cells, or three to the cells and one to the tests.
+    let shares = |mut weights: Vec<u64>, rest: u64| {
+        let (cells, tests) = if config.tests { (3, 1) } else { (4, 0) };
+        weights.iter_mut().for_each(|w| *w *= 4);
+        weights.extend([rest * cells, rest * tests]);
+        split(&config.epsilon, &weights).into_iter()
+    };
+    let (frame, for_cells, for_tests, coverage) = match config.bounds {
+        Bounds::Fine => {
+            let rules = rules(facts, &config.epsilon);
+            let weight = u64::from(rules.range_percent);
+            let mut parts = shares(vec![weight; 4], (100 - weight) * 4);
+            let mut part = || parts.next().unwrap_or(Rational::ZERO);
+            let (for_x, for_y) = ((part(), part()), (part(), part()));
+            let coverage = rules.coverage;
+            let x = Ends::new(facts, fitted, "fitted values", coverage, for_x, &mut terms)?;
+            let y = Ends::new(facts, &residual, "residuals", coverage, for_y, &mut terms)?;
+            (Frame::Fine { x, y }, part(), part(), coverage)
+        }
+        Bounds::Doubling { unit } => {
+            let share = published_share(facts, &config.epsilon);
+            let mut parts = shares(vec![share; 2], (10_000 - share) * 2);
+            let mut part = || parts.next().unwrap_or(Rational::ZERO);
+            let (for_x, for_y) = (part(), part());
+            let x = Symmetric::new(facts, fitted, "fitted values", unit, for_x, &mut terms)?;
+            let y = Symmetric::new(facts, &residual, "residuals", unit, for_y, &mut terms)?;
+            (Frame::Doubling { x, y }, part(), part(), PUBLISHED_COVERAGE)
+        }
+    };
     let side = config.side.unwrap_or_else(|| {
         facts.rows.map_or(16, |n| {
-            let per_cell = n * facts.per_record(&for_cells) / 10.0;
-            clipped(per_cell.max(1.0).sqrt().floor(), 1, MAX_SIDE)
+            let signal = match config.bounds {
+                Bounds::Fine => n * facts.per_record(&for_cells),
+                // N₀ = θ²n records lie in both bounds
+                Bounds::Doubling { .. } => 0.95 * 0.95 * n * facts.per_record(&config.epsilon),
+            };
+            clipped((signal / 10.0).max(1.0).sqrt().floor(), 1, MAX_SIDE)
         })
     });
+    let ring = 2 * usize::from(frame.leaves_out());
+    let square = match config.method {
+        Method::Identity => None,
+        method => Some(Square::new(
+            facts,
+            side as usize + ring,
+            method,
+            for_cells.clone(),
+        )?),
+    };
     Ok(Prepared {
         terms,
         mechanism: Box::new(Residuals {
-            x,
-            y,
+            frame,
             side,
             cells: Counts {
                 name: "cells of the plot".to_owned(),
                 epsilon: for_cells,
             },
+            square,
+            tests: config.tests.then(|| Linear {
+                name: "tests for curvature and fan".to_owned(),
+                payment: Payment::Pure { epsilon: for_tests },
+            }),
+            method: config.method,
             seed: config.seed,
             unknown_size: facts.rows.is_none(),
-            coverage: rules.coverage,
+            coverage,
             metadata: config.metadata,
         }),
     })
+}
+
+/// ε₁/ε of the paper in ten-thousandths: min(.3, 470/(ñε)).
+fn published_share(facts: &Facts<'_>, epsilon: &Rational) -> u64 {
+    let signal = facts.rows.unwrap_or(0.0) * facts.per_record(epsilon);
+    u64::from(clipped((4_700_000.0 / signal.max(1e-9)).floor(), 1, 3000))
 }
 
 pub(crate) struct Rules {
@@ -144,29 +214,63 @@ pub(crate) fn rules(facts: &Facts<'_>, epsilon: &Rational) -> Rules {
 }
 
 /// # Claim
-/// ε-DP for the context's relation and unit: four range calls and one [`Counts`] are bought.
+/// ε-DP for the context's relation and unit: range calls, the cells' histogram and, if wanted, one [`Linear`] step for the tests are bought.
 /// # Assumptions
-/// Those of the primitives; fitted values come from a released model.
+/// Those of the primitives; fitted values come from a released model or from public coefficients.
 /// # Composition
-/// Sequential: share/4 of ε for each call (all four see every record), the rest for the cells; the total is
+/// Sequential: each range call its share of ε (all see every record), then the cells, then the tests; the total is
 /// exact (`accounting::split`). The lower end of the fitted values is
-/// sought from their released upper end (second pass); the grid of the last pass depends on the released box only.
+/// sought from their released upper end (second pass); the grid of the last pass depends on the released box only, the
+/// tests' weights on the released box and cells.
 /// # Arithmetic
-/// Points outside the box count in its edge cells. Points shown are a seeded function of the noisy counts.
+/// Points outside the box count in its edge cells, or in a ring of cells that is thrown away. Points shown are a seeded function
+/// of the noisy counts.
 /// # Checked by
 /// `contract::inner_events_sum_to_epsilon`, `contract::every_kind_answers_on_every_table`,
-/// `seeded::residual_points_come_from_released_cells`
+/// `seeded::residual_points_come_from_released_cells`, `composites::all`
 /// # References
-/// `decisions.md` §2.4, §5.2; `beyond.md` §4, §5
+/// `decisions.md` §2.4, §5.2; `beyond.md` §4, §5; `privacy.md` §4
 struct Residuals {
-    x: Ends,
-    y: Ends,
+    frame: Frame,
     side: u32,
     cells: Counts,
+    square: Option<Square>,
+    tests: Option<Linear>,
+    method: Method,
     seed: u64,
     unknown_size: bool,
     coverage: (u32, u32),
     metadata: Value,
+}
+
+impl Residuals {
+    /// Noisy counts of the cells of the plot, without the ring.
+    fn counts(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Vec<i128>, DeskError> {
+        let all = match &self.square {
+            None => desk.counts(fold, None, &self.cells)?,
+            Some(square) => square.buy(desk, fold)?.into_iter().map(nearest).collect(),
+        };
+        if !self.frame.leaves_out() {
+            return Ok(all);
+        }
+        let side = self.side as usize;
+        Ok(all
+            .chunks(side + 2)
+            .skip(1)
+            .take(side)
+            .flat_map(|column| column.iter().skip(1).take(side).copied())
+            .collect())
+    }
+}
+
+/// The nearest whole number.
+#[allow(clippy::cast_possible_truncation, reason = "clamped before the cast")]
+fn nearest(x: f64) -> i128 {
+    if x.is_nan() {
+        0
+    } else {
+        x.round().clamp(-1e18, 1e18) as i128
+    }
 }
 
 impl Mechanism for Residuals {
@@ -174,51 +278,77 @@ impl Mechanism for Residuals {
         "residuals"
     }
     fn event(&self, context: &Context) -> Result<Event, AccountingError> {
-        Ok(Event::Sequence(vec![
-            self.x.steps.0.event(context),
-            self.x.steps.1.event(context),
-            self.y.steps.0.event(context),
-            self.y.steps.1.event(context),
-            self.cells.event(context),
-        ]))
+        let mut steps = self.frame.events(context);
+        match &self.square {
+            None => steps.push(self.cells.event(context)),
+            Some(square) => steps.extend(square.events(context)),
+        }
+        steps.extend(self.tests.as_ref().map(|t| t.event(context)));
+        Ok(Event::Sequence(steps))
     }
     fn first_pass(&self) -> Vec<Fold> {
-        let [high, low] = self.y.folds();
-        vec![self.x.upper_fold(), high, low]
+        self.frame.folds()
     }
     fn passes(&self) -> u32 {
-        2
+        self.frame.passes()
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let x = self.x.buy_in_turn(desk, FoldId(0))?;
-        let y = self.y.buy(desk, FoldId(1))?;
-        let axis = |term: usize, ends: Interval| Axis {
-            term,
-            cut: Cut::Even {
-                lower: ends.lower,
-                upper: ends.upper,
-                cells: self.side,
-            },
+        let (x, y) = self.frame.buy(desk)?;
+        let ring = u32::from(self.frame.leaves_out());
+        let axis = |term: usize, ends: Interval| {
+            let cell = f64::from(ring) * (ends.upper - ends.lower) / f64::from(self.side.max(1));
+            Axis {
+                term,
+                cut: Cut::Even {
+                    lower: ends.lower - cell,
+                    upper: ends.upper + cell,
+                    cells: self.side + 2 * ring,
+                },
+            }
         };
-        let folds = desk.scan(vec![Fold::Grid {
+        let mut folds = vec![Fold::Grid {
             axes: vec![axis(0, x), axis(1, y)],
             sum: None,
-        }])?;
-        let fold = folds.first().copied().unwrap_or(FoldId(0));
-        let noisy = desk.counts(fold, None, &self.cells)?;
-        let error = self.cells.lattice(desk.context())?.quantile_95();
-        let threshold = 1.0 / rational_to_f64(&desk.context().per_record(&self.cells.epsilon));
+        }];
+        if self.tests.is_some() {
+            folds.push(moments::fold(x, y));
+        }
+        let folds = desk.scan(folds)?;
+        let fold = |i: usize| folds.get(i).copied().unwrap_or(FoldId(0));
+        let noisy = self.counts(desk, fold(0))?;
+        let lattice = self.cells.lattice(desk.context())?;
+        let raw: Vec<f64> = noisy.iter().map(|n| real(*n)).collect();
+        let tests = match &self.tests {
+            None => None,
+            Some(step) => {
+                let seen = moments::Seen {
+                    y,
+                    side: self.side as usize,
+                    counts: &raw,
+                    noise: lattice.std_dev(),
+                };
+                Some(moments::buy(desk, fold(1), step, &seen)?)
+            }
+        };
+        // A method with several steps has no single error of a cell.
+        let error = self.square.is_none().then(|| lattice.quantile_95());
+        let per_record = 1.0 / rational_to_f64(&desk.context().per_record(&self.cells.epsilon));
+        let threshold = if self.square.is_none() && ring == 0 {
+            per_record
+        } else {
+            0.0
+        };
         let plot = Plot {
             x,
             y,
             side: self.side as usize,
-            kept: noisy
+            kept: raw
                 .iter()
-                .map(|n| if real(*n) < threshold { 0.0 } else { real(*n) })
+                .map(|n| if *n < threshold { 0.0 } else { n.max(0.0) })
                 .collect(),
         };
         let points = plot.points(self.seed);
-        let value = json!({
+        let mut value = json!({
             "x": "fitted",
             "y": "residual",
             "box": {
@@ -231,12 +361,20 @@ impl Mechanism for Residuals {
             "threshold": number(threshold),
             "points": points.iter().map(|(a, b)| numbers(&[*a, *b])).collect::<Vec<_>>(),
             "seed": self.seed,
-            "columns": plot.columns(threshold),
-            "error_95": number(error),
+            "columns": plot.columns(per_record),
+            "error_95": error.map_or(Value::Null, number),
         });
+        if let Value::Object(map) = &mut value {
+            if self.square.is_some() || ring > 0 {
+                map.insert("method".to_owned(), json!(self.method.name()));
+            }
+            if let Some(tests) = tests {
+                map.insert("tests".to_owned(), tests);
+            }
+        }
         Ok(Answer {
             value: with_metadata(value, &self.metadata),
-            error_95: Some(error),
+            error_95: error,
             flags: flags(&[
                 (self.unknown_size, "size_unknown"),
                 (points.is_empty(), "no_cells_above_noise"),

@@ -101,7 +101,37 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
                 ..residuals::Config::new(e)
             },
         ),
+        "residuals_published" | "residuals_tests" => {
+            let config = if name == "residuals_tests" {
+                residuals::Config {
+                    tests: true,
+                    ..residuals::Config::new(e)
+                }
+            } else {
+                residuals::Config::published(e)
+            };
+            residuals::prepare(
+                facts,
+                &x().affine(0.25, 0.0),
+                &y(),
+                residuals::Config {
+                    side: Some(4),
+                    ..config
+                },
+            )
+        }
         "binned_residuals" => binned::prepare(facts, &score, y(), binned::Config::new(e)),
+        "binned_residuals_published" => {
+            let config = binned::Config::published(e, facts.rows);
+            binned::prepare(facts, &score, y(), config)
+        }
+        "binned_residuals_against" => {
+            let config = binned::Config {
+                against: Some(("x".to_owned(), x())),
+                ..binned::Config::new(e)
+            };
+            binned::prepare(facts, &score, y(), config)
+        }
         other if other.starts_with("histogram ") => {
             let method = histogram::Method::of(&other["histogram ".len()..]).unwrap();
             let mut axes = vec![axis_of("x", x(), 4.0, 4)];

@@ -10,6 +10,7 @@ mod golden;
 mod lessons;
 mod linear;
 mod models;
+mod moments;
 mod neighbours;
 mod objective;
 mod partition;

@@ -36,7 +36,7 @@ use reticent_accounting::{AccountingError, Currency, Event, Rational, Relation, 
 use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Fold};
 use reticent_mechanisms::primitives::{Payment, Strategy};
-use reticent_mechanisms::{Answer, Context, Desk, DeskError, Mechanism};
+use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
 use crate::common::{Facts, Prepared, StatisticsError, number, numbers, positive, with_metadata};
@@ -237,8 +237,8 @@ fn deviation(lattice: reticent_noise::Lattice) -> f64 {
 trait Algorithm: Send + Sync {
     /// What it buys, in order.
     fn events(&self, context: &Context) -> Vec<Event>;
-    /// Buys it.
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError>;
+    /// Buys it, from the counts of a grid.
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError>;
 }
 
 /// The public inputs of an algorithm.
@@ -406,6 +406,45 @@ fn algorithm(setting: &Setting<'_>) -> Result<Box<dyn Algorithm>, StatisticsErro
     })
 }
 
+/// A method on the square grid of another release, bought like a step of it.
+pub(crate) struct Square {
+    algorithm: Box<dyn Algorithm>,
+}
+
+impl Square {
+    /// For `side` × `side` cells.
+    pub(crate) fn new(
+        facts: &Facts<'_>,
+        side: usize,
+        method: Method,
+        epsilon: Rational,
+    ) -> Result<Self, StatisticsError> {
+        let config = Config::new(method, epsilon);
+        let setting = Setting {
+            domain: Domain::Plane(side, side),
+            config: &config,
+            context: facts.context,
+            rows: facts.rows.filter(|r| r.is_finite() && *r >= 0.0),
+        };
+        if !method.takes(2) {
+            return Err(setting.refuse("it needs one column; use dawa, hb or identity here"));
+        }
+        Ok(Self {
+            algorithm: algorithm(&setting)?,
+        })
+    }
+
+    /// What it buys.
+    pub(crate) fn events(&self, context: &Context) -> Vec<Event> {
+        self.algorithm.events(context)
+    }
+
+    /// An estimate of every cell of the grid of a fold.
+    pub(crate) fn buy(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Vec<f64>, DeskError> {
+        Ok(self.algorithm.run(desk, fold)?.cells)
+    }
+}
+
 /// The queries a data-independent method measures when no total is public; `None` for other methods and for domains the method
 /// does not take.
 pub fn strategy(method: Method, domain: Domain, workload: Workload) -> Option<Strategy> {
@@ -450,7 +489,7 @@ impl Mechanism for Histogram {
     }
 
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let mut estimate = self.algorithm.run(desk)?;
+        let mut estimate = self.algorithm.run(desk, FoldId(0))?;
         if self.config.nonnegative {
             estimate.cells = nonnegative(&estimate.cells);
         }

@@ -5,6 +5,7 @@ use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
 use reticent_noise::{Seeded, Silent};
+use reticent_statistics::histogram::Method;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, linear, logistic, model,
@@ -126,6 +127,48 @@ fn kinds() -> Vec<(&'static str, Make)> {
             }),
         ),
     ];
+    for (bounds, method, tests) in [
+        (residuals::Bounds::Fine, Method::Identity, true),
+        (
+            residuals::Bounds::Doubling { unit: None },
+            Method::Dawa,
+            true,
+        ),
+        (residuals::Bounds::Fine, Method::Hb, false),
+        (
+            residuals::Bounds::Doubling { unit: Some(0.5) },
+            Method::Ahp,
+            false,
+        ),
+        (residuals::Bounds::Fine, Method::Ag, false),
+        (residuals::Bounds::Fine, Method::Mwem, false),
+    ] {
+        all.push((
+            "residuals",
+            Box::new(move |f, e| {
+                let config = residuals::Config {
+                    side: Some(8),
+                    bounds,
+                    method,
+                    tests,
+                    ..residuals::Config::new(e.clone())
+                };
+                residuals::prepare(f, &score(), &Expr::Column(6), config)
+            }),
+        ));
+    }
+    for against in [None, Some(("x2".to_owned(), Expr::Column(2)))] {
+        all.push((
+            "binned_residuals",
+            Box::new(move |f, e| {
+                let config = binned::Config {
+                    against: against.clone(),
+                    ..binned::Config::published(e.clone(), f.rows)
+                };
+                binned::prepare(f, &Score::Linear(score()), Expr::Column(5), config)
+            }),
+        ));
+    }
     for intercept in [true, false] {
         for p in 1..=5 {
             all.push((

@@ -6,6 +6,8 @@ mod counters;
 mod golden;
 mod histogram;
 mod models;
+mod plots;
+mod plots_study;
 mod seeded;
 mod selection;
 mod streams;
