@@ -60,11 +60,11 @@ impl Algorithm for Grid {
         events
     }
 
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
         let cells = self.domain.cells();
         let rows = match (&self.known, &self.total) {
             (Some(n), _) => *n,
-            (None, Some(total)) => total.buy(desk, cells)?.0,
+            (None, Some(total)) => total.buy(desk, fold, cells)?.0,
             (None, None) => 0.0,
         };
         // the rules of the paper, constant 10 for one grid and 5 for the second
@@ -86,7 +86,7 @@ impl Algorithm for Grid {
             nodes: nodes.clone(),
         };
         let (strategy, _) = tree.strategy(self.domain, &shares);
-        let first = desk.linear(FoldId(0), &strategy, &self.first)?;
+        let first = desk.linear(fold, &strategy, &self.first)?;
         for i in 1..level_one {
             let count = first.values.get(i - 1).map_or(0.0, |v| real(*v)).max(0.0);
             let fine = clipped((count * self.epsilon / 2.0 / 5.0).sqrt().ceil(), 1, 4096) as usize;
@@ -98,7 +98,7 @@ impl Algorithm for Grid {
         shares[..level_one].fill(0);
         let tree = Tree { nodes };
         let (strategy, measured) = tree.strategy(self.domain, &shares);
-        let mut second = desk.linear(FoldId(0), &strategy, &self.second)?;
+        let mut second = desk.linear(fold, &strategy, &self.second)?;
         // both levels together, coarse first
         let all: Vec<usize> = (1..level_one).chain(measured).collect();
         second.values.splice(0..0, first.values);
@@ -157,15 +157,15 @@ impl Algorithm for Splits {
         vec![self.split.event(context), self.leaves.event(context)]
     }
 
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
         let tree = Tree {
-            nodes: desk.split_tree(FoldId(0), &self.split)?,
+            nodes: desk.split_tree(fold, &self.split)?,
         };
         let leaves = tree.leaves();
         let mut shares = vec![0; tree.nodes.len()];
         leaves.iter().for_each(|i| shares[*i] = 1);
         let (strategy, measured) = tree.strategy(self.domain, &shares);
-        let noisy = desk.linear(FoldId(0), &strategy, &self.leaves)?;
+        let noisy = desk.linear(fold, &strategy, &self.leaves)?;
         let (domain, nodes) = (self.domain, tree.nodes.len());
         let count = leaves.len();
         let estimate = Estimate::new(

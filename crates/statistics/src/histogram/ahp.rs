@@ -91,8 +91,8 @@ impl Algorithm for Ahp {
         events
     }
 
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
-        let first = self.first.buy(desk)?;
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
+        let first = self.first.buy(desk, fold)?;
         let noisy: Vec<f64> = first.values.iter().map(|v| real(*v)).collect();
         let sd = first.noise.first().map_or(0.0, |l| deviation(*l));
         let one = self
@@ -106,7 +106,7 @@ impl Algorithm for Ahp {
         let clusters = clusters(&noisy, sd, one);
         let rows = clusters.iter().map(|c| Row::count(runs(c), 1)).collect();
         let strategy = Strategy::new(self.cells, rows);
-        let measured = desk.linear(FoldId(0), &strategy, &self.second)?;
+        let measured = desk.linear(fold, &strategy, &self.second)?;
         let (count, cells) = (clusters.len(), self.cells);
         let estimate = Estimate::new(
             &measured,

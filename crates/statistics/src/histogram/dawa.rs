@@ -74,8 +74,8 @@ impl Algorithm for Dawa {
         vec![self.partition.event(context), self.step.event(context)]
     }
 
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
-        let buckets = desk.partition(FoldId(0), &self.partition)?;
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
+        let buckets = desk.partition(fold, &self.partition)?;
         let tree = Tree::even(Domain::Line(buckets.len()), 2);
         let shares = fitted_shares(&tree, &buckets, &self.workload);
         let cells = |from: usize, to: usize| -> Range<usize> {
@@ -95,7 +95,7 @@ impl Algorithm for Dawa {
             cells: self.domain.cells(),
             rows,
         };
-        let noisy = desk.linear(FoldId(0), &strategy, &self.step)?;
+        let noisy = desk.linear(fold, &strategy, &self.step)?;
         let count = buckets.len();
         let leaves = tree.leaves();
         let fit = totals(tree.nodes.clone(), measured, &noisy, None);

@@ -37,8 +37,8 @@ pub(super) fn identity_strategy(cells: usize) -> Strategy {
 }
 
 impl Identity {
-    pub(super) fn buy(&self, desk: &mut Desk<'_>) -> Result<Measured, DeskError> {
-        desk.linear(FoldId(0), &self.strategy, &self.step)
+    pub(super) fn buy(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Measured, DeskError> {
+        desk.linear(fold, &self.strategy, &self.step)
     }
 }
 
@@ -46,8 +46,11 @@ impl Algorithm for Identity {
     fn events(&self, context: &Context) -> Vec<Event> {
         vec![self.step.event(context)]
     }
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
-        Ok(Estimate::new(&self.buy(desk)?, Box::new(<[f64]>::to_vec)))
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
+        Ok(Estimate::new(
+            &self.buy(desk, fold)?,
+            Box::new(<[f64]>::to_vec),
+        ))
     }
 }
 
@@ -91,12 +94,17 @@ impl Total {
     }
 
     /// The total and the standard deviation of its noise.
-    pub(super) fn buy(&self, desk: &mut Desk<'_>, cells: usize) -> Result<(f64, f64), DeskError> {
+    pub(super) fn buy(
+        &self,
+        desk: &mut Desk<'_>,
+        fold: FoldId,
+        cells: usize,
+    ) -> Result<(f64, f64), DeskError> {
         match self {
             Self::Public(n) => Ok((*n, 0.0)),
             Self::Paid(step) => {
                 let all = Row::count(std::iter::once(0..cells), 1);
-                let measured = desk.linear(FoldId(0), &Strategy::new(cells, vec![all]), step)?;
+                let measured = desk.linear(fold, &Strategy::new(cells, vec![all]), step)?;
                 let value = measured.values.first().map_or(0.0, |v| real(*v));
                 Ok((value, measured.noise.first().map_or(0.0, |l| deviation(*l))))
             }
@@ -108,8 +116,8 @@ impl Algorithm for Uniform {
     fn events(&self, context: &Context) -> Vec<Event> {
         self.total.events(context)
     }
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
-        let (total, sd) = self.total.buy(desk, self.cells)?;
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
+        let (total, sd) = self.total.buy(desk, fold, self.cells)?;
         let cells = self.cells;
         let rebuild: Rebuild = Box::new(move |v| vec![v[0] / size(cells.max(1)); cells]);
         Ok(Estimate {
@@ -337,8 +345,8 @@ impl Algorithm for Hierarchy {
     fn events(&self, context: &Context) -> Vec<Event> {
         vec![self.step.event(context)]
     }
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
-        let measured = desk.linear(FoldId(0), &self.strategy, &self.step)?;
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
+        let measured = desk.linear(fold, &self.strategy, &self.step)?;
         let fit = totals(
             self.tree.nodes.clone(),
             self.measured.clone(),

@@ -99,9 +99,9 @@ impl Algorithm for Mwem {
         events
     }
 
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
         let cells = self.domain.cells();
-        let mass = self.total.buy(desk, cells)?.0.max(1.0);
+        let mass = self.total.buy(desk, fold, cells)?.0.max(1.0);
         let mut estimate = vec![mass / size(cells.max(1)); cells];
         let mut seen: Vec<(usize, f64)> = Vec::new();
         for (choose, measure) in &self.rounds {
@@ -109,7 +109,7 @@ impl Algorithm for Mwem {
                 .into_iter()
                 .map(units)
                 .collect();
-            let picked = desk.worst_query(FoldId(0), &self.strategy, &guesses, choose)?;
+            let picked = desk.worst_query(fold, &self.strategy, &guesses, choose)?;
             let strategy = Strategy {
                 rows: self
                     .strategy
@@ -120,7 +120,7 @@ impl Algorithm for Mwem {
                     .collect(),
                 ..Strategy::new(cells, Vec::new())
             };
-            let noisy = desk.linear(FoldId(0), &strategy, measure)?;
+            let noisy = desk.linear(fold, &strategy, measure)?;
             seen.push((picked, noisy.values.first().map_or(0.0, |v| real(*v))));
             for _ in 0..REPLAYS {
                 for (query, target) in &seen {

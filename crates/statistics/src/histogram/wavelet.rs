@@ -133,8 +133,8 @@ impl Algorithm for Privelet {
         vec![self.step.event(context)]
     }
 
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Estimate, DeskError> {
-        let measured = desk.linear(FoldId(0), &self.strategy, &self.step)?;
+    fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError> {
+        let measured = desk.linear(fold, &self.strategy, &self.step)?;
         let (domain, total) = (self.domain, self.total);
         Ok(Estimate::new(
             &measured,

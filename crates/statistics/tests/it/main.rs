@@ -5,6 +5,7 @@ mod contract;
 mod counters;
 mod golden;
 mod histogram;
+mod roc;
 mod seeded;
 mod selection;
 mod support;
