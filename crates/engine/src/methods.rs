@@ -8,7 +8,7 @@ use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
-    planning, residuals, roc,
+    planning, residuals,
 };
 use serde_json::{Value, json};
 
@@ -23,14 +23,15 @@ use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
 
 /// The row program's terms and the mechanism of a release. `rows` is the public or released number of rows of
-/// its row set; `model` the model a diagnostic examines.
+/// its row set; `models` what a diagnostic examines.
 pub(crate) fn prepare(
     resolved: &Resolved,
     entry: &Entry,
     context: &Context,
     rows: Option<f64>,
-    model: Option<&Model>,
+    models: &[Model],
 ) -> Result<Prepared, Refusal> {
+    let model = models.first();
     let facts = facts(resolved, context, rows);
     let Some(spec) = &entry.spec else {
         return simple::count(&facts, &entry.payment.epsilon).map_err(|e| refuse(&e));
@@ -80,17 +81,7 @@ pub(crate) fn prepare(
                 grid_bits: s.grid_bits,
             },
         ),
-        KindSpec::Roc(s) => {
-            let (model, design) = examined(model, schema)?;
-            let config = roc::Config {
-                bins: s.bins,
-                share: s.threshold_share.as_ref().map(rational_to_f64),
-                metadata: about(&s.model, Some(&design)),
-                ..roc::Config::new(epsilon.clone())
-            };
-            let score = Score::Linear(model.linear_predictor(&design));
-            roc::prepare(&facts, &score, design.response.expr().clone(), config)
-        }
+        KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
         KindSpec::Residuals(s) => {
             let (model, design) = examined(model, schema)?;
             let config = residuals::Config {
@@ -190,7 +181,7 @@ pub(crate) fn accuracy(
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::linear(&facts, linear_design(schema, s).ok()?.terms.len(), &payment)
         }
-        KindSpec::Roc(_) => planning::roc(&facts, epsilon),
+        KindSpec::Roc(s) => crate::examine::expected_roc(&facts, s, epsilon),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
     };
@@ -234,7 +225,7 @@ fn facts<'a>(resolved: &'a Resolved, context: &'a Context, rows: Option<f64>) ->
     }
 }
 
-fn refuse(error: &StatisticsError) -> Refusal {
+pub(crate) fn refuse(error: &StatisticsError) -> Refusal {
     Refusal::request(error.to_string())
 }
 
@@ -415,7 +406,10 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
     })
 }
 
-fn examined<'m>(model: Option<&'m Model>, schema: &Schema) -> Result<(&'m Model, Design), Refusal> {
+pub(crate) fn examined<'m>(
+    model: Option<&'m Model>,
+    schema: &Schema,
+) -> Result<(&'m Model, Design), Refusal> {
     let model =
         model.ok_or_else(|| Refusal::request("there is no model to examine").for_key("model"))?;
     let design = model
@@ -425,7 +419,7 @@ fn examined<'m>(model: Option<&'m Model>, schema: &Schema) -> Result<(&'m Model,
 }
 
 /// Public facts copied into a diagnostic's value.
-fn about(model: &ModelRef, design: Option<&Design>) -> Value {
+pub(crate) fn about(model: &ModelRef, design: Option<&Design>) -> Value {
     let name = match model {
         ModelRef::Release(id) => id.clone(),
         ModelRef::File { path, id } => {

@@ -237,7 +237,7 @@ fn deviation(lattice: reticent_noise::Lattice) -> f64 {
 pub(crate) trait Algorithm: Send + Sync {
     /// What it buys, in order.
     fn events(&self, context: &Context) -> Vec<Event>;
-    /// Buys it, from a fold of the domain's cells.
+    /// Buys it, from the counts of a grid.
     fn run(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Estimate, DeskError>;
 }
 
