@@ -432,6 +432,7 @@ epsilon = "0.5"
             "kind = \"linear\"\nformula = \"hours ~ age * education\"\nclip = \"none\"\ngrid_bits = 26",
             "kind = \"logistic\"\nformula = \"income ~ .\"\nscale = \"none\"\ndata_norm = 2\nlambda = 0.5",
             "kind = \"roc\"\nmodel = \"old/release.json#income\"\nbins = 16",
+            "kind = \"roc\"\nmodels = [\"old/release.json#a\", \"old/release.json#b\"]\nthresholds = \"smooth\"\ncounts = \"dawa\"\ndecide_at = [0.2, 0.5]",
         ] {
             checked(&one(release)).unwrap_or_else(|e| panic!("{release}: {e}"));
         }
@@ -457,6 +458,35 @@ epsilon = "0.5"
             (
                 PLAN.replace("kind = \"roc\"", "kind = \"rock\""),
                 &["line 15", "Did you mean \"roc\"?"],
+            ),
+            (
+                PLAN.replace("model = \"income\"", "models = [\"income\", \"income\"]"),
+                &["line 16", "named twice"],
+            ),
+            (
+                PLAN.replace("model = \"income\"", "models = [\"income\"]"),
+                &["line 16", "2 to 16 models"],
+            ),
+            (
+                PLAN.replace(
+                    "model = \"income\"",
+                    "models = [\"income\", \"o.json#a\"]\nmodel = \"income\"",
+                ),
+                &["line 16", "exclude each other"],
+            ),
+            (
+                PLAN.replace(
+                    "model = \"income\"",
+                    "model = \"income\"\ndecide_at = [0.5, 1.5]",
+                ),
+                &["line 17", "between 0 and 1"],
+            ),
+            (
+                PLAN.replace(
+                    "model = \"income\"",
+                    "model = \"income\"\nthresholds = \"even\"\nthreshold_share = 0.2",
+                ),
+                &["line 18", "no effect"],
             ),
             (
                 PLAN.replace("kind = \"roc\"", "kind = \"auc\""),

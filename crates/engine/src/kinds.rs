@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use reticent_accounting::{Rational, format_rational};
 use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::residuals;
+use reticent_statistics::roc::Thresholds;
 use reticent_statistics::simple::{Search, Sides};
 use serde_json::{Value, json};
 
@@ -272,12 +273,70 @@ pub enum ModelRef {
 /// Fields of a `roc`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RocSpec {
-    /// The model.
-    pub model: ModelRef,
+    /// The models; more than one are drawn into one plot and compared.
+    pub models: Vec<ModelRef>,
     /// Number of bins, a power of two; a public rule chooses it if absent.
     pub bins: Option<u32>,
     /// Share of ε spent on thresholds; a public rule chooses it if absent.
     pub threshold_share: Option<Rational>,
+    /// How thresholds come about.
+    pub thresholds: Thresholds,
+    /// How positives and negatives are counted.
+    pub counts: Method,
+    /// Thresholds whose tables of decisions are wanted.
+    pub decide_at: Vec<f64>,
+}
+
+/// Words of a plan for [`RocSpec::thresholds`].
+pub(crate) const ROC_THRESHOLDS: [(&str, Thresholds); 3] = [
+    ("medians", Thresholds::Medians),
+    ("smooth", Thresholds::Smooth),
+    ("even", Thresholds::Even),
+];
+
+/// Words of a plan for [`RocSpec::counts`].
+pub(crate) const ROC_COUNTS: [(&str, Method); 8] = [
+    ("laplace", Method::Identity),
+    ("hb", Method::Hb),
+    ("privelet", Method::Privelet),
+    ("greedyh", Method::GreedyH),
+    ("dawa", Method::Dawa),
+    ("ahp", Method::Ahp),
+    ("mwem", Method::Mwem),
+    ("uniform", Method::Uniform),
+];
+
+/// The threshold of the table of decisions, unless a plan names others.
+pub(crate) const DECIDE_AT: [f64; 1] = [0.5];
+
+impl RocSpec {
+    fn canonical(&self) -> Value {
+        let fields = json!({
+            "bins": self.bins,
+            "threshold_share": self.threshold_share.as_ref().map(format_rational),
+        });
+        // keys of their own only where they say something: plain curves keep their request ids
+        let thresholds = ROC_THRESHOLDS
+            .iter()
+            .skip(1)
+            .find(|w| w.1 == self.thresholds)
+            .map(|w| w.0);
+        let counts = ROC_COUNTS
+            .iter()
+            .skip(1)
+            .find(|w| w.1 == self.counts)
+            .map(|w| w.0);
+        let mut fields = with_choices(fields, &[("thresholds", thresholds), ("counts", counts)]);
+        if let Value::Object(map) = &mut fields {
+            if self.models.len() > 1 {
+                map.insert("models".to_owned(), json!(self.models.len()));
+            }
+            if self.decide_at != DECIDE_AT {
+                map.insert("decide_at".to_owned(), json!(self.decide_at));
+            }
+        }
+        fields
+    }
 }
 
 /// Fields of `residuals`.
@@ -351,7 +410,7 @@ impl KindSpec {
         match self {
             Self::Regress(s) => vec![&s.from],
             Self::Threshold(s) => vec![&s.from],
-            Self::Roc(s) => vec![&s.model],
+            Self::Roc(s) => s.models.iter().collect(),
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
             _ => Vec::new(),
@@ -435,9 +494,7 @@ impl KindSpec {
                 s.reported.canonical(fields);
             }),
             Self::Threshold(s) => s.canonical(),
-            Self::Roc(s) => {
-                json!({"bins": s.bins, "threshold_share": s.threshold_share.as_ref().map(format_rational)})
-            }
+            Self::Roc(s) => s.canonical(),
             Self::Residuals(s) => {
                 let method = (s.method != Method::Identity).then(|| s.method.name());
                 let bounds = (s.bounds != residuals::Bounds::Fine).then_some("doubling");

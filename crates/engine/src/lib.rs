@@ -7,6 +7,7 @@ pub mod check;
 mod columns;
 pub mod dataset;
 mod document;
+mod examine;
 mod failure;
 pub mod formula;
 pub mod init;

@@ -41,6 +41,15 @@ pub struct Entry {
     pub wave: usize,
     /// The model it examines, if any.
     pub model: Option<Input>,
+    /// Further models on the same plot.
+    pub more: Vec<Input>,
+}
+
+impl Entry {
+    /// All models it examines.
+    pub fn models(&self) -> impl Iterator<Item = &Input> {
+        self.model.iter().chain(&self.more)
+    }
 }
 
 /// A model that a release examines.
@@ -91,7 +100,7 @@ impl Resolved {
             let place = |e: Refusal| e.in_file(&plan.file).at_line(release.line);
             let mut wave = usize::from(entries.first().is_some_and(|e| e.spec.is_none()));
             let mut inputs = Vec::new();
-            let mut model = None;
+            let mut models = Vec::new();
             for input in release.kind.inputs() {
                 match input {
                     ModelRef::Release(id) => {
@@ -103,12 +112,12 @@ impl Resolved {
                         })?;
                         wave = wave.max(entries[at].wave + 1);
                         inputs.push(entries[at].request);
-                        model = Some(Input::Entry(at));
+                        models.push(Input::Entry(at));
                     }
                     ModelRef::File { path, id } => {
                         let (found, digest) = from_file(path, id).map_err(place)?;
                         inputs.push(digest);
-                        model = Some(Input::File(found));
+                        models.push(Input::File(found));
                     }
                 }
             }
@@ -122,7 +131,8 @@ impl Resolved {
                 part,
                 fraction,
                 wave,
-                model,
+                model: (!models.is_empty()).then(|| models.remove(0)),
+                more: models,
             });
         }
         Ok(Self {
@@ -239,6 +249,7 @@ fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
         fraction: 1.0,
         wave: 0,
         model: None,
+        more: Vec::new(),
     }
 }
 

@@ -137,13 +137,12 @@ pub(crate) fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Fai
                 .accepting("Remove it, or write repeat = 1 for a second, independent draw (which is paid)."))
             .into());
         }
-        let model = entry
-            .model
-            .as_ref()
+        let models = entry
+            .models()
             .map(|m| placeholder(resolved, m))
-            .transpose()
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|e| place(resolved, entry, e))?;
-        let (program, mechanism) = build(resolved, entry, rows.map(to_f64), model.as_ref())?;
+        let (program, mechanism) = build(resolved, entry, rows.map(to_f64), &models)?;
         let context = context(resolved, &program);
         let refuse = |what: String| place(resolved, entry, Refusal::request(what));
         program
@@ -218,13 +217,13 @@ fn build(
     resolved: &Resolved,
     entry: &Entry,
     rows: Option<f64>,
-    model: Option<&Examined>,
+    models: &[Examined],
 ) -> Result<(RowProgram, Box<dyn reticent_mechanisms::Mechanism>), Failure> {
     let frame = frame(resolved, entry);
     let mut context = context(resolved, &frame);
     let rows = rows.map(|n| (n * entry.fraction).max(1.0));
     let prepare = |context: &Context| {
-        methods::prepare(resolved, entry, context, rows, model)
+        methods::prepare(resolved, entry, context, rows, models)
             .map_err(|e| place(resolved, entry, e))
     };
     let mut prepared = prepare(&context)?;
@@ -431,17 +430,19 @@ fn fulfil(
             let Some(ticket) = open[at].take() else {
                 continue;
             };
-            let model = match &entry.model {
-                None => None,
-                Some(Input::File(model)) => Some(model.clone()),
-                Some(Input::Entry(of)) => {
-                    let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
-                    Some(Examined::read(value).map_err(|e| {
-                        Error::Release(format!("release {}: {e}", resolved.entries[*of].id))
-                    })?)
-                }
-            };
-            let (program, mechanism) = build(resolved, entry, rows, model.as_ref())?;
+            let models = entry
+                .models()
+                .map(|input| match input {
+                    Input::File(model) => Ok(model.clone()),
+                    Input::Entry(of) => {
+                        let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
+                        Examined::read(value).map_err(|e| {
+                            Error::Release(format!("release {}: {e}", resolved.entries[*of].id))
+                        })
+                    }
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+            let (program, mechanism) = build(resolved, entry, rows, &models)?;
             tasks.push(Task {
                 ticket,
                 program,

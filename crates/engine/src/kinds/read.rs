@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use reticent_accounting::Rational;
 use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::residuals;
+use reticent_statistics::roc::{MOST_MODELS, Thresholds};
 use reticent_statistics::simple::{Search, Sides};
 
 use super::{
@@ -13,6 +14,7 @@ use super::{
     MeanSpec, ModelRef, PureNoise, QuantileMethod, QuantilesSpec, RANGES, RegressSpec, Reported,
     ResidualsSpec, RocSpec, Scaling, SumSpec, ThresholdSpec,
 };
+use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
 use crate::formula;
 use crate::outcome::Refusal;
@@ -473,13 +475,7 @@ fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
 }
 
 fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Refusal> {
-    let model = reference(
-        section,
-        earlier,
-        "model",
-        &["logistic"],
-        "A ROC curve examines a logistic model.",
-    )?;
+    let models = roc_models(section, earlier)?;
     let bins = match section.get("bins") {
         None => None,
         Some(item) => {
@@ -504,10 +500,39 @@ fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Re
             Some(value)
         }
     };
+    let thresholds = word(section, "thresholds", &ROC_THRESHOLDS)?;
+    if thresholds == Thresholds::Even && threshold_share.is_some() {
+        let line = section.line_of("threshold_share");
+        return Err(section
+            .refuse("`threshold_share` has no effect with even thresholds, which are public")
+            .at_line(line)
+            .accepting("Remove one of the two."));
+    }
+    let counts = section
+        .get("counts")
+        .map(|i| i.word(&ROC_COUNTS))
+        .transpose()?
+        .unwrap_or(Method::Identity);
+    let decide_at = match section.get("decide_at") {
+        None => DECIDE_AT.to_vec(),
+        Some(item) => {
+            let fix = "Write probabilities, for example decide_at = [0.5, 0.8].";
+            let list = increasing(&item, fix)?;
+            if list.len() > 64 || list.iter().any(|t| !(0.0..=1.0).contains(t)) {
+                return Err(item
+                    .refuse("must be at most 64 numbers between 0 and 1")
+                    .accepting(fix));
+            }
+            list
+        }
+    };
     Ok(RocSpec {
-        model,
+        models,
         bins,
         threshold_share,
+        thresholds,
+        counts,
+        decide_at,
     })
 }
 
@@ -538,6 +563,39 @@ fn plot_bounds(section: &mut Section<'_>) -> Result<residuals::Bounds, Refusal> 
             .refuse("`unit` belongs to bounds = \"doubling\"")
             .accepting("Remove it, or add bounds = \"doubling\".")),
     }
+}
+
+/// The one `model`, or the list `models`.
+fn roc_models(
+    section: &mut Section<'_>,
+    earlier: &[ReleaseSpec],
+) -> Result<Vec<ModelRef>, Refusal> {
+    let why = "A ROC curve examines a logistic model.";
+    let single = section.get("model").is_some();
+    let Some(item) = section.get("models") else {
+        return Ok(vec![reference(section, earlier, "model", &["logistic"], why)?]);
+    };
+    let fix = "Write for example models = [\"small\", \"large\"], or model = \"small\" for one.";
+    if single {
+        return Err(item
+            .refuse("`model` and `models` exclude each other")
+            .accepting(fix));
+    }
+    let list = item.list(fix)?;
+    let mut models: Vec<ModelRef> = Vec::new();
+    for entry in &list {
+        let found = model_named(entry, earlier, &["logistic"], why)?;
+        if models.contains(&found) {
+            return Err(entry.refuse("is named twice").accepting(fix));
+        }
+        models.push(found);
+    }
+    if !(2..=MOST_MODELS).contains(&models.len()) {
+        return Err(item
+            .refuse(format!("must name 2 to {MOST_MODELS} models"))
+            .accepting(fix));
+    }
+    Ok(models)
 }
 
 fn binned_residuals(
@@ -603,7 +661,17 @@ pub(super) fn reference(
 ) -> Result<ModelRef, Refusal> {
     let kind = kinds.join(" or ");
     let fix = format!("Name an earlier {kind} release of this plan, or write \"release.json#id\".");
-    let item = section.need(key, &fix)?;
+    model_named(&section.need(key, &fix)?, earlier, kinds, why)
+}
+
+fn model_named(
+    item: &Item<'_>,
+    earlier: &[ReleaseSpec],
+    kinds: &[&str],
+    why: &str,
+) -> Result<ModelRef, Refusal> {
+    let kind = kinds.join(" or ");
+    let fix = format!("Name an earlier {kind} release of this plan, or write \"release.json#id\".");
     let text = item.text(&fix)?;
     if let Some((path, id)) = text.rsplit_once('#') {
         if path.trim().is_empty() || id.trim().is_empty() || path.contains('\0') {

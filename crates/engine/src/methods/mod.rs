@@ -10,7 +10,7 @@ use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, planning,
-    residuals, roc,
+    residuals,
 };
 use serde_json::{Value, json};
 
@@ -25,15 +25,16 @@ use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
 
 /// The row program's terms and the mechanism of a release. `rows` is the public or released number of rows of
-/// its row set; `model` the model a diagnostic examines.
+/// its row set; `models` what it is computed from besides the rows.
 #[allow(clippy::too_many_lines, reason = "one arm per kind")]
 pub(crate) fn prepare(
     resolved: &Resolved,
     entry: &Entry,
     context: &Context,
     rows: Option<f64>,
-    model: Option<&Examined>,
+    models: &[Examined],
 ) -> Result<Prepared, Refusal> {
+    let model = models.first();
     let facts = facts(resolved, context, rows);
     let Some(spec) = &entry.spec else {
         return simple::count(&facts, &entry.payment.epsilon).map_err(|e| refuse(&e));
@@ -84,17 +85,7 @@ pub(crate) fn prepare(
                 options: models::options(s.reported),
             },
         ),
-        KindSpec::Roc(s) => {
-            let (model, design) = examined(model, schema)?;
-            let config = roc::Config {
-                bins: s.bins,
-                share: s.threshold_share.as_ref().map(rational_to_f64),
-                metadata: about(&s.model, Some(&design)),
-                ..roc::Config::new(epsilon.clone())
-            };
-            let score = Score::Linear(model.linear_predictor(&design));
-            roc::prepare(&facts, &score, design.response.expr().clone(), config)
-        }
+        KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
         KindSpec::Residuals(s) => {
             let (model, design) = examined(model, schema)?;
             let config = residuals::Config {
@@ -215,7 +206,7 @@ pub(crate) fn accuracy(
         KindSpec::Regress(_) | KindSpec::Threshold(_) => {
             return Some("computed from released values: costs nothing".to_owned());
         }
-        KindSpec::Roc(_) => planning::roc(&facts, epsilon),
+        KindSpec::Roc(s) => crate::examine::expected_roc(&facts, s, epsilon),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
     };
@@ -265,7 +256,7 @@ fn facts<'a>(resolved: &'a Resolved, context: &'a Context, rows: Option<f64>) ->
     }
 }
 
-fn refuse(error: &StatisticsError) -> Refusal {
+pub(crate) fn refuse(error: &StatisticsError) -> Refusal {
     Refusal::request(error.to_string())
 }
 
@@ -430,7 +421,7 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
     })
 }
 
-fn examined<'m>(
+pub(crate) fn examined<'m>(
     model: Option<&'m Examined>,
     schema: &Schema,
 ) -> Result<(&'m Model, Design), Refusal> {
@@ -447,7 +438,7 @@ fn examined<'m>(
 }
 
 /// Public facts copied into a diagnostic's value.
-fn about(model: &ModelRef, design: Option<&Design>) -> Value {
+pub(crate) fn about(model: &ModelRef, design: Option<&Design>) -> Value {
     let name = match model {
         ModelRef::Release(id) => id.clone(),
         ModelRef::File { path, id } => {

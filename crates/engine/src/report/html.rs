@@ -97,12 +97,12 @@ pub(super) fn legend(entries: &[(&'static str, String)], basis: &str) -> String 
     let mut out = r#"<ul class="legend">"#.to_owned();
     for (class, words) in entries {
         let key = match *class {
-            "line" | "reference" | "zero" | "median" | "edge" => format!(r#"<path class="{class}" d="M1 7H25"/>"#),
+            "line" | "reference" | "zero" | "median" | "edge" | "s1" | "s2" | "s3" | "s4" | "s5" => format!(r#"<path class="{class}" d="M1 7H25"/>"#),
             "bar-interval" => r#"<path class="bar-interval" d="M2 7H24"/>"#.to_owned(),
             "whisker" => r#"<path class="whisker" d="M13 1V13"/>"#.to_owned(),
             "band" => r#"<g class="band"><rect class="solid" x="1" y="1" width="24" height="12"/></g><path class="edge" d="M1 1H25M1 13H25"/>"#.to_owned(),
             "shade" => r#"<rect class="shade" x="1" y="1" width="24" height="12"/><path class="edge" d="M1 1H25M1 13H25"/>"#.to_owned(),
-            "bar" | "frame" => format!(r#"<rect class="{class}" x="3" y="1" width="20" height="12"/>"#),
+            "bar" | "frame" | "miss" => format!(r#"<rect class="{class}" x="3" y="1" width="20" height="12"/>"#),
             "dot" => r#"<path class="dots large" d="M6 9h0M13 4h0M20 9h0"/>"#.to_owned(),
             other => format!(r#"<circle class="{other}" cx="13" cy="7" r="5"/>"#),
         };

@@ -11,6 +11,7 @@ mod heat;
 mod html;
 mod plots;
 mod read;
+mod roc;
 #[cfg(test)]
 mod sample;
 mod sections;

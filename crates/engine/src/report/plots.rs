@@ -29,7 +29,7 @@ const ROW: f64 = 21.0;
 /// The chart of a kind.
 pub(super) fn figure(kind: &str, value: &Value, key: &str) -> Option<Figure> {
     match kind {
-        "roc" => roc(value, key),
+        "roc" => super::roc::several(value, key).or_else(|| roc(value, key)),
         "residuals" => residuals(value, key),
         "binned_residuals" => binned(value, key),
         "histogram" => histogram(value, key),
@@ -48,6 +48,9 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
     if curve.is_empty() {
         return None;
     }
+    if !super::roc::drawn(v) {
+        return super::roc::band_alone(v, key);
+    }
     let mut p = Plot::new(
         Axis::exact(0.0, 1.0, 5.0),
         Axis::exact(0.0, 1.0, 5.0),
@@ -57,27 +60,7 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
     if !vertices.is_empty() {
         legend.push(("mark", "measured thresholds".to_owned()));
     }
-    let band: Vec<[f64; 4]> = list(v, "band")
-        .iter()
-        .filter_map(|b| {
-            Some([
-                num(b, "fpr_low")?,
-                num(b, "fpr_high")?,
-                num(b, "tpr_low")?,
-                num(b, "tpr_high")?,
-            ])
-        })
-        .collect();
-    if !band.is_empty() {
-        // One group, so that overlapping rectangles do not add up to darker patches.
-        p.raw(r#"<g class="band">"#);
-        for [f0, f1, t0, t1] in &band {
-            p.rect("solid", (*f0, *t0), (*f1, *t1));
-        }
-        p.raw("</g>");
-        for edge in outline(&band) {
-            p.line("edge", &edge);
-        }
+    if super::roc::draw_band(&mut p, v) {
         legend.push(("band", "95 % band for the true curve".to_owned()));
     }
     p.line("reference", &[(0.0, 0.0), (1.0, 1.0)]);
@@ -136,10 +119,10 @@ fn middle(curve: &[(f64, f64)]) -> String {
 }
 
 /// Points joined by straight lines, in data coordinates.
-type Polyline = Vec<(f64, f64)>;
+pub(super) type Polyline = Vec<(f64, f64)>;
 
 /// Upper and lower edge of a union of rectangles, as steps; a gap in the union starts a new piece.
-fn outline(band: &[[f64; 4]]) -> Vec<Polyline> {
+pub(super) fn outline(band: &[[f64; 4]]) -> Vec<Polyline> {
     let mut cuts: Vec<f64> = band.iter().flat_map(|b| [b[0], b[1]]).collect();
     cuts.sort_by(f64::total_cmp);
     cuts.dedup();

@@ -41,7 +41,11 @@ pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> Stri
         );
     }
     let basis = words::basis(relation, r.cost_under(relation).as_ref());
-    if let Some(figure) = plots::figure(r.kind, r.value, &n.to_string()) {
+    let first = plots::figure(r.kind, r.value, &n.to_string());
+    for figure in first
+        .into_iter()
+        .chain(super::roc::more(r.kind, r.value, n))
+    {
         let _ = write!(
             out,
             "<figure>{}<figcaption>{}",
@@ -76,6 +80,7 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
                 None => formula,
             }
         }
+        "roc" if !list(v, "models").is_empty() => super::roc::about(v),
         "roc" => format!(
             "How well the scores{of_model} separate the classes{}",
             code("positive").map_or_else(String::new, |p| format!(", positive outcome {p}"))
@@ -136,6 +141,7 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
                 format!("holds about {} of the records", percent(c))
             }),
         ),
+        "roc" if !list(v, "models").is_empty() => super::roc::headline(v)?,
         "roc" => {
             let (low, high) = (num(v, "auc_low"), num(v, "auc_high"));
             let half = low.zip(high).map(|(l, h)| (h - l) / 2.0);
@@ -223,7 +229,7 @@ fn percent(share: f64) -> String {
     format!("{} %", words::number((share * 1e5).round() / 1e3))
 }
 
-fn cell(x: Option<f64>) -> Cell {
+pub(super) fn cell(x: Option<f64>) -> Cell {
     x.map_or_else(|| words::NONE.to_owned(), words::number)
 }
 
@@ -234,25 +240,27 @@ fn numbers(kind: &str, v: &Value) -> String {
         "logistic" => logistic(v),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),
-        "roc" => fold(
-            "Measured thresholds",
-            &[
-                ("score at least", Set::Number),
-                ("false positive rate", Set::Number),
-                ("true positive rate", Set::Number),
-            ],
-            list(v, "vertices")
-                .iter()
-                .map(|p| {
-                    vec![
-                        cell(num(p, "threshold")),
-                        share(num(p, "fpr")),
-                        share(num(p, "tpr")),
-                    ]
-                })
-                .collect(),
-            true,
-        ),
+        "roc" => {
+            fold(
+                "Measured thresholds",
+                &[
+                    ("score at least", Set::Number),
+                    ("false positive rate", Set::Number),
+                    ("true positive rate", Set::Number),
+                ],
+                list(v, "vertices")
+                    .iter()
+                    .map(|p| {
+                        vec![
+                            cell(num(p, "threshold")),
+                            share(num(p, "fpr")),
+                            share(num(p, "tpr")),
+                        ]
+                    })
+                    .collect(),
+                true,
+            ) + &super::roc::tables(v)
+        }
         "residuals" => fold(
             "Residuals by fitted value",
             &[
@@ -299,12 +307,17 @@ fn numbers(kind: &str, v: &Value) -> String {
     }
 }
 
-fn share(x: Option<f64>) -> Cell {
+pub(super) fn share(x: Option<f64>) -> Cell {
     x.map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 3))
 }
 
 /// A table, folded when it is long or `closed`; empty when it has no rows.
-fn fold(name: &str, head: &[(&str, Set)], mut rows: Vec<Vec<Cell>>, closed: bool) -> String {
+pub(super) fn fold(
+    name: &str,
+    head: &[(&str, Set)],
+    mut rows: Vec<Vec<Cell>>,
+    closed: bool,
+) -> String {
     let total = rows.len();
     if total == 0 {
         return String::new();

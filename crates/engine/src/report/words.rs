@@ -592,6 +592,7 @@ pub(super) fn flag(flag: &str) -> String {
         "negative_count" => "The noise made this count negative. It is kept as it is, so that sums stay unbiased; read it as 0.",
         "few_positives" => "Hardly any positive outcome rises above the noise; treat the curve as undetermined.",
         "few_negatives" => "Hardly any negative outcome rises above the noise; treat the curve as undetermined.",
+        "too_little_signal" => "The smaller class has too few records for this budget: noise would draw the curve, so only its band is shown.",
         "thin_bins" => {
             "Some bins hold few records, so the curve is joined by straight lines and single bins should not be read closely."
         }
@@ -815,6 +816,7 @@ mod tests {
             "negative_count",
             "few_positives",
             "few_negatives",
+            "too_little_signal",
             "thin_bins",
             "no_cells_above_noise",
             "flat_box",

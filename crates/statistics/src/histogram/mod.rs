@@ -194,19 +194,19 @@ impl Config {
 pub const MAX_CELLS: usize = 1 << 20;
 
 /// An estimate of every cell, with how noise enters it.
-struct Estimate {
-    cells: Vec<f64>,
-    spread: Option<Spread>,
+pub(crate) struct Estimate {
+    pub(crate) cells: Vec<f64>,
+    pub(crate) spread: Option<Spread>,
     details: Value,
 }
 
 /// Turns measurements into cells: an affine map.
-type Rebuild = Box<dyn Fn(&[f64]) -> Vec<f64>>;
+pub(crate) type Rebuild = Box<dyn Fn(&[f64]) -> Vec<f64>>;
 
 /// The last, linear step of an algorithm.
-struct Spread {
-    deviations: Vec<f64>,
-    rebuild: Rebuild,
+pub(crate) struct Spread {
+    pub(crate) deviations: Vec<f64>,
+    pub(crate) rebuild: Rebuild,
 }
 
 impl Estimate {
@@ -234,7 +234,7 @@ fn deviation(lattice: reticent_noise::Lattice) -> f64 {
 }
 
 /// What a method is made of.
-trait Algorithm: Send + Sync {
+pub(crate) trait Algorithm: Send + Sync {
     /// What it buys, in order.
     fn events(&self, context: &Context) -> Vec<Event>;
     /// Buys it, from the counts of a grid.
@@ -443,6 +443,30 @@ impl Square {
     pub(crate) fn buy(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Vec<f64>, DeskError> {
         Ok(self.algorithm.run(desk, fold)?.cells)
     }
+}
+
+/// One of the algorithms on a line of cells that a diagnostic counts. Its events depend on ε and its names, not on `cells`.
+pub(crate) fn on_line(
+    method: Method,
+    cells: usize,
+    epsilon: &Rational,
+    context: &Context,
+    rows: Option<f64>,
+) -> Result<Box<dyn Algorithm>, StatisticsError> {
+    let config = Config {
+        workload: Workload::Prefix,
+        ..Config::new(method, epsilon.clone())
+    };
+    let setting = Setting {
+        domain: Domain::Line(cells.max(1)),
+        config: &config,
+        context,
+        rows,
+    };
+    if !method.takes(1) {
+        return Err(setting.refuse("it needs two columns; use laplace, hb, privelet, dawa or ahp"));
+    }
+    algorithm(&setting)
 }
 
 /// The queries a data-independent method measures when no total is public; `None` for other methods and for domains the method

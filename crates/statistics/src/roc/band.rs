@@ -33,12 +33,12 @@ pub(super) struct Rectangle {
     pub(super) tpr: (f64, f64),
 }
 
-/// Rectangles from the top score down, and the smallest and largest area that fits into them.
+/// Rectangles from the top score down, the smallest and largest area that fits into them, and the bounds of the vertices.
 pub(super) fn band(
     negatives: &[f64],
     positives: &[f64],
     scale: f64,
-) -> (Vec<Rectangle>, (f64, f64)) {
+) -> (Vec<Rectangle>, (f64, f64), Vec<super::curve::Bounds>) {
     let c = critical(positives.len());
     let fpr = hulls(negatives, scale, c);
     let tpr = hulls(positives, scale, c);
@@ -55,7 +55,12 @@ pub(super) fn band(
         low += (f1.1 - f0.1) * t0.0;
         high += (f1.0 - f0.0) * t1.1;
     }
-    (rectangles, (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0)))
+    let bounds = fpr.into_iter().zip(tpr).collect();
+    (
+        rectangles,
+        (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0)),
+        bounds,
+    )
 }
 
 /// Bounds of the m+1 vertices of one label, (0,0) and (1,1) exact.
@@ -186,7 +191,7 @@ fn largest_ratio(draws: &[f64]) -> f64 {
 }
 
 /// Laplace of scale 1, for public simulation.
-fn laplace(noise: &mut Seeded) -> f64 {
+pub(super) fn laplace(noise: &mut Seeded) -> f64 {
     let bits = noise.bits();
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
     let u = ((bits >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;

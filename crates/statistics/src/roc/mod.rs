@@ -1,37 +1,65 @@
-//! ROC curve, area and a proved band, from label counts in a few bins of the score.
+//! ROC curves, areas and proved bands, from label counts in a few bins of the score.
 //!
 //! Thresholds are recursive medians of the pooled scores on the mixed scale; per bin the positives and the
 //! negatives are bought; prefix sums from the top score, an isotonic fit and division by the total give the
-//! vertices. Everything after the counts is post-processing.
+//! vertices. Everything after the counts is post-processing: operating points, tables of decisions, precision and
+//! recall, calibration, and the comparison of several models.
+//!
+//! | choice | values |
+//! |---|---|
+//! | [`Thresholds`] | few recursive medians by the exponential mechanism (default), by Cauchy noise on the smooth sensitivity, public even ones |
+//! | counts | noise on every count (default), or a method of [`crate::histogram`] on the line of both labels' bins |
 
 mod band;
+mod binormal;
+mod compare;
+mod curve;
+mod planner;
+mod points;
+
+pub use binormal::symmetric_binormal;
+pub use planner::{Plan, plan};
 
 use std::ops::Range;
 
-use reticent_accounting::{AccountingError, Event, Rational, split};
+use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, split};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Counts, Medians};
+use reticent_mechanisms::primitives::{Bisection, Counts, Draw, Medians};
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
-use reticent_noise::{Lattice, Noise, Seeded};
 use serde_json::{Value, json};
 
 use crate::common::{
-    Facts, Prepared, StatisticsError, clipped, number, positive, real, size, whole, with_metadata,
+    Facts, Prepared, StatisticsError, clipped, number, positive, real, size, with_metadata,
 };
-use crate::curve::{Point, area_of_cubic, area_of_lines, isotonic, trace_cubic};
+use crate::histogram::{self, Method};
 use crate::scale::{Score, unmixed};
 use crate::simple::flags;
+use curve::{Law, Shape, Tally};
 
 /// Cells of the mixed scale from which thresholds are chosen.
 pub(crate) const GRID: u32 = 4096;
-/// Replications of the area's approximate interval.
-const REPLICATIONS: u32 = 400;
+/// Models on one plot.
+pub const MOST_MODELS: usize = 16;
+/// Even thresholds that a method for fine histograms counts between, unless a number is given.
+const FINE: u32 = 512;
+
+/// How thresholds come about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thresholds {
+    /// Recursive medians by the exponential mechanism on the mixed scale.
+    #[default]
+    Medians,
+    /// Recursive medians by Cauchy noise on the smooth sensitivity (s-RecursiveMedians of the thesis, with corrected constants).
+    Smooth,
+    /// Public ones, even on the probability scale (N-FixedSpace); nothing is spent on them.
+    Even,
+}
 
 /// How a ROC curve is made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// ε of the release.
+    /// ε of the release, of all models together.
     pub epsilon: Rational,
     /// Number of bins, rounded down to a power of two; by default from the public number of rows.
     pub bins: Option<u32>,
@@ -39,6 +67,12 @@ pub struct Config {
     pub share: Option<f64>,
     /// Public thresholds on the probability scale; then nothing is spent on choosing them.
     pub thresholds: Option<Vec<f64>>,
+    /// How thresholds come about if none are given.
+    pub choice: Thresholds,
+    /// How positives and negatives are counted.
+    pub counts: Method,
+    /// Thresholds whose tables of decisions are wanted.
+    pub decide_at: Vec<f64>,
     /// Public facts copied into the value (model, positive level).
     pub metadata: Value,
 }
@@ -51,83 +85,260 @@ impl Config {
             bins: None,
             share: None,
             thresholds: None,
+            choice: Thresholds::Medians,
+            counts: Method::Identity,
+            decide_at: vec![0.5],
             metadata: Value::Null,
         }
     }
 }
 
+/// A model on a plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Examined {
+    /// Its name on the plot.
+    pub name: String,
+    /// Its score.
+    pub score: Score,
+    /// Public facts copied into its part of the value.
+    pub metadata: Value,
+}
+
 /// A ROC curve of a score against a 0/1 outcome.
+///
+/// # Errors
+/// [`StatisticsError::Parameter`] for bins, shares, thresholds or methods that are not possible; decided from public inputs.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "given up, as by the other constructors"
+)]
 pub fn prepare(
     facts: &Facts<'_>,
     score: &Score,
     outcome: Expr,
     config: Config,
 ) -> Result<Prepared, StatisticsError> {
+    let only = Examined {
+        name: String::new(),
+        score: score.clone(),
+        metadata: config.metadata.clone(),
+    };
+    build(facts, &[only], outcome, &config, true)
+}
+
+/// ROC curves of several scores against one 0/1 outcome, and the differences of their areas with p-values that include the noise.
+/// Every model gets an equal part of ε.
+///
+/// # Errors
+/// As [`prepare`]; fewer than one or more than [`MOST_MODELS`] models.
+///
+/// ```
+/// use reticent_accounting::{Rational, Relation};
+/// use reticent_mechanisms::{Context, program::Expr, rows::{Column, Kind, Missing, Schema}};
+/// use reticent_statistics::{Facts, Score, roc};
+///
+/// let column = |name: &str| Column {
+///     name: name.into(),
+///     kind: Kind::Real { lower: 0.0, upper: 1.0 },
+///     missing: Missing::Drop,
+/// };
+/// let schema = Schema { columns: ["p", "q", "y"].map(column).to_vec() };
+/// let context = Context::records(Relation::AddRemove);
+/// let facts = Facts { schema: &schema, filter: None, context: &context, rows: Some(5000.0), positive_rate: None };
+/// let models = [0, 1].map(|c| roc::Examined {
+///     name: schema.columns[c].name.clone(),
+///     score: Score::Probability(Expr::Column(c)),
+///     metadata: serde_json::Value::Null,
+/// });
+/// let both = roc::prepare_several(&facts, &models, Expr::Column(2), &roc::Config::new(Rational::ONE))?;
+/// assert_eq!(both.terms.len(), 3);
+/// # Ok::<(), reticent_statistics::StatisticsError>(())
+/// ```
+pub fn prepare_several(
+    facts: &Facts<'_>,
+    models: &[Examined],
+    outcome: Expr,
+    config: &Config,
+) -> Result<Prepared, StatisticsError> {
+    build(facts, models, outcome, config, false)
+}
+
+fn parameter(name: &'static str, value: String, fix: String) -> StatisticsError {
+    StatisticsError::Parameter { name, value, fix }
+}
+
+fn build(
+    facts: &Facts<'_>,
+    models: &[Examined],
+    outcome: Expr,
+    config: &Config,
+    alone: bool,
+) -> Result<Prepared, StatisticsError> {
     positive(&config.epsilon)?;
-    let mut unknown_size = false;
-    let (term, cut, chosen, depth) = if let Some(thresholds) = &config.thresholds {
-        let edges = public_edges(thresholds)?;
-        (score.probability(), Cut::Edges(edges), false, 0)
+    if models.is_empty() || models.len() > MOST_MODELS {
+        return Err(parameter(
+            "models",
+            models.len().to_string(),
+            format!("name 1 to {MOST_MODELS} models"),
+        ));
+    }
+    if config.decide_at.len() > 64 || !config.decide_at.iter().all(|t| (0.0..=1.0).contains(t)) {
+        return Err(parameter(
+            "decide_at",
+            format!("{} values", config.decide_at.len()),
+            "give at most 64 probabilities".to_owned(),
+        ));
+    }
+    if matches!(config.counts, Method::Ag | Method::PrivTree) {
+        return Err(parameter(
+            "counts",
+            config.counts.name().to_owned(),
+            "use laplace, hb, privelet, greedyh, dawa, ahp, mwem or uniform".to_owned(),
+        ));
+    }
+    let parts = split(&config.epsilon, &vec![1; models.len()]);
+    let unknown_size = facts.signal(&config.epsilon).is_none()
+        && config.bins.is_none()
+        && config.thresholds.is_none()
+        && config.choice != Thresholds::Even;
+    let mut terms = Vec::new();
+    let mut lines = Vec::new();
+    for (at, (model, epsilon)) in models.iter().zip(&parts).enumerate() {
+        let (term, line) = line(facts, model, (at, models.len()), epsilon, config, alone)?;
+        terms.push(term);
+        lines.push(line);
+    }
+    terms.push(outcome);
+    facts.bounds(&terms)?;
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(Roc {
+            lines,
+            alone,
+            unknown_size,
+            rows: facts.rows.filter(|r| r.is_finite() && *r >= 0.0),
+            planned: planner::plan(facts, &config.epsilon, models.len()).drawn,
+            decide_at: config.decide_at.clone(),
+        }),
+    })
+}
+
+/// Thresholds that cost nothing, if the config asks for them.
+fn public_thresholds(config: &Config) -> Result<Option<Vec<f64>>, StatisticsError> {
+    let even =
+        |bins: u32| -> Vec<f64> { (1..bins).map(|k| f64::from(k) / f64::from(bins)).collect() };
+    Ok(match (&config.thresholds, config.choice) {
+        (Some(thresholds), _) => Some(thresholds.clone()),
+        (None, Thresholds::Even) => {
+            let bins = config.bins.unwrap_or(FINE);
+            if !(2..=1 << 16).contains(&bins) {
+                let fix = "give 2 to 65536".to_owned();
+                return Err(parameter("bins", bins.to_string(), fix));
+            }
+            Some(even(bins))
+        }
+        (None, _) => None,
+    })
+}
+
+/// One model's term and steps.
+fn line(
+    facts: &Facts<'_>,
+    model: &Examined,
+    (at, models): (usize, usize),
+    epsilon: &Rational,
+    config: &Config,
+    alone: bool,
+) -> Result<(Expr, Line), StatisticsError> {
+    let called = |step: &str| {
+        if alone {
+            step.to_owned()
+        } else {
+            format!("{}: {step}", model.name)
+        }
+    };
+    let public = public_thresholds(config)?;
+    let share_out_of_range = config.share.is_some_and(|s| !(s > 0.0 && s < 1.0));
+    if share_out_of_range {
+        return Err(parameter(
+            "share",
+            config.share.unwrap_or(0.0).to_string(),
+            "give a share of epsilon between 0 and 1".to_owned(),
+        ));
+    }
+    let (term, cut, chooser, for_counts) = if let Some(thresholds) = public {
+        let edges = public_edges(&thresholds)?;
+        let cut = Cut::Edges(edges);
+        (
+            model.score.probability(),
+            cut,
+            Chooser::Public,
+            epsilon.clone(),
+        )
     } else {
         let depth = match config.bins {
             Some(bins) if (2..=GRID / 2).contains(&bins) => bins.ilog2(),
             Some(bins) => {
-                return Err(StatisticsError::Parameter {
-                    name: "bins",
-                    value: bins.to_string(),
-                    fix: format!("give 2 to {}", GRID / 2),
-                });
+                let fix = format!("give 2 to {}", GRID / 2);
+                return Err(parameter("bins", bins.to_string(), fix));
             }
-            None => {
-                let signal = facts.signal(&config.epsilon);
-                unknown_size = signal.is_none();
-                signal.map_or(3, default_depth)
-            }
+            None => facts.signal(epsilon).map_or(3, default_depth),
+        };
+        let share = config.share.unwrap_or(if depth <= 3 { 0.25 } else { 0.1 });
+        let weight = u64::from(clipped((share * 1e6).round(), 1, 999_999));
+        let (first, second) = reticent_accounting::share(epsilon, weight, 1_000_000);
+        let name = called("thresholds");
+        let chooser = if config.choice == Thresholds::Smooth {
+            let step = Bisection {
+                name,
+                epsilon: first,
+                levels: (1..1 << depth).collect(),
+                denominator: 1 << depth,
+                draw: Draw::Smooth,
+            };
+            step.calibrations(facts.context).map_err(|e| {
+                parameter(
+                    "epsilon",
+                    rational_to_f64(epsilon).to_string(),
+                    e.to_string(),
+                )
+            })?;
+            Chooser::Smooth(step)
+        } else {
+            Chooser::Medians(Medians {
+                name,
+                epsilon: first,
+                depth,
+            })
         };
         let cut = Cut::Even {
             lower: 0.0,
             upper: 1.0,
             cells: GRID,
         };
-        (score.mixed(), cut, true, depth)
+        (model.score.mixed(), cut, chooser, second)
     };
-    let terms = vec![term, outcome];
-    facts.bounds(&terms)?;
-    let (for_medians, for_counts) = if chosen {
-        let share = config.share.unwrap_or(if depth <= 3 { 0.25 } else { 0.1 });
-        if !(share > 0.0 && share < 1.0) {
-            return Err(StatisticsError::Parameter {
-                name: "share",
-                value: share.to_string(),
-                fix: "give a share of epsilon between 0 and 1".to_owned(),
-            });
-        }
-        let weight = u64::from(clipped((share * 1e6).round(), 1, 999_999));
-        let parts = split(&config.epsilon, &[weight, 1_000_000 - weight]);
-        match parts.as_slice() {
-            [a, b] => (Some(a.clone()), b.clone()),
-            _ => (None, config.epsilon.clone()),
-        }
+    let counting = if config.counts == Method::Identity {
+        Counting::Laplace(Counts {
+            name: called("positives and negatives per bin"),
+            epsilon: for_counts,
+        })
     } else {
-        (None, config.epsilon.clone())
+        histogram::on_line(config.counts, 2, &for_counts, facts.context, facts.rows)?;
+        Counting::Method(config.counts, for_counts)
     };
-    Ok(Prepared {
-        terms,
-        mechanism: Box::new(Roc {
+    Ok((
+        term,
+        Line {
+            at,
+            label: models,
+            name: model.name.clone(),
             cut,
-            medians: for_medians.map(|epsilon| Medians {
-                name: "thresholds".to_owned(),
-                epsilon,
-                depth,
-            }),
-            counts: Counts {
-                name: "positives and negatives per bin".to_owned(),
-                epsilon: for_counts,
-            },
-            unknown_size,
-            metadata: config.metadata,
-        }),
-    })
+            chooser,
+            counting,
+            metadata: model.metadata.clone(),
+        },
+    ))
 }
 
 /// log₂ of the number of bins: m = 2^⌊.4·log₂(ñε)⌋ within 4..=512.
@@ -155,59 +366,113 @@ fn public_edges(thresholds: &[f64]) -> Result<Vec<f64>, StatisticsError> {
 }
 
 /// # Claim
-/// ε-DP for the context's relation and unit: only [`Medians`] and [`Counts`] are bought.
+/// ε-DP for the context's relation and unit: only the steps of the models' thresholds and counts are bought.
 /// # Assumptions
-/// Those of the two primitives; the score is a public function of the row (a released model).
+/// Those of the primitives; the scores are public functions of the row (released models).
 /// # Composition
-/// Sequential: thresholds ε₁, counts ε₂, ε₁ + ε₂ = ε exactly (`accounting::split`). With public thresholds
-/// all of ε goes to the counts. Positives and negatives of all bins are disjoint cells of one purchase.
+/// Sequential over models (equal parts of ε) and steps: thresholds ε₁, counts ε₂, ε₁ + ε₂ = ε exactly
+/// (`accounting::split`). With public thresholds all of ε goes to the counts. Positives and negatives of all bins are
+/// disjoint cells of one purchase, or of one line of cells that a histogram method works on.
 /// # Arithmetic
 /// Cells are chosen and counted on one grid of 4096 cells of the mixed scale × label; a bin is a range of
-/// cells. Rates, areas and the band are post-processing in f64; an empty class gets equal steps, flagged.
+/// cells (counted again between the same edges where a histogram method counts). Rates, areas and the band are
+/// post-processing in f64; an empty class gets equal steps, flagged.
 /// # Checked by
 /// `golden::roc_is_the_step_function`, `contract::inner_events_sum_to_epsilon`,
-/// `contract::every_kind_answers_on_every_table`, `seeded::roc_is_accurate_and_covered`
+/// `contract::every_kind_answers_on_every_table`, `seeded::roc_is_accurate_and_covered`,
+/// `roc::{prices_add_up, every_variant_answers_on_every_table}`
 /// # References
 /// `decisions.md` §2.3, §5.1, §6.5; `beyond.md` §1, §2
 struct Roc {
-    cut: Cut,
-    medians: Option<Medians>,
-    counts: Counts,
+    lines: Vec<Line>,
+    alone: bool,
     unknown_size: bool,
+    rows: Option<f64>,
+    planned: bool,
+    decide_at: Vec<f64>,
+}
+
+/// One model's curve.
+struct Line {
+    at: usize,
+    label: usize,
+    name: String,
+    cut: Cut,
+    chooser: Chooser,
+    counting: Counting,
     metadata: Value,
 }
 
-impl Mechanism for Roc {
-    fn kind(&self) -> &'static str {
-        "roc"
+enum Chooser {
+    Public,
+    Medians(Medians),
+    Smooth(Bisection),
+}
+
+enum Counting {
+    Laplace(Counts),
+    Method(Method, Rational),
+}
+
+impl Line {
+    /// Whether cells stand label by label, as the methods of the histogram module count them.
+    fn by_label(&self) -> bool {
+        matches!(
+            (&self.chooser, &self.counting),
+            (Chooser::Public, Counting::Method(..))
+        )
     }
-    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
-        let mut steps = Vec::new();
-        steps.extend(self.medians.as_ref().map(|m| m.event(context)));
-        steps.push(self.counts.event(context));
-        Ok(Event::Sequence(steps))
-    }
-    fn first_pass(&self) -> Vec<Fold> {
-        vec![Fold::Grid {
-            axes: vec![
-                Axis {
-                    term: 0,
-                    cut: self.cut.clone(),
-                },
-                Axis {
-                    term: 1,
-                    cut: Cut::Whole(2),
-                },
-            ],
+
+    fn fold(&self, cut: Cut, by_label: bool) -> Fold {
+        let score = Axis { term: self.at, cut };
+        let label = Axis {
+            term: self.label,
+            cut: Cut::Whole(2),
+        };
+        Fold::Grid {
+            axes: if by_label {
+                vec![label, score]
+            } else {
+                vec![score, label]
+            },
             sum: None,
-        }]
+        }
     }
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let (groups, lows) = match (&self.medians, &self.cut) {
-            (Some(step), _) => {
-                let chosen = desk.medians(FoldId(0), step)?;
-                let groups = groups(&chosen, GRID as usize);
-                let lows: Vec<f64> = groups
+
+    fn events(&self, context: &Context) -> Vec<Event> {
+        let mut steps = match &self.chooser {
+            Chooser::Public => Vec::new(),
+            Chooser::Medians(step) => vec![step.event(context)],
+            Chooser::Smooth(step) => vec![step.event(context)],
+        };
+        match &self.counting {
+            Counting::Laplace(step) => steps.push(step.event(context)),
+            Counting::Method(method, epsilon) => {
+                // Refused in `build` if it cannot be made; its events do not depend on the number of cells.
+                let algorithm = histogram::on_line(*method, 2, epsilon, context, None);
+                steps.extend(algorithm.map_or(Vec::new(), |a| a.events(context)));
+            }
+        }
+        steps
+    }
+
+    /// Buys thresholds and counts.
+    fn buy(&self, desk: &mut Desk<'_>, rows: Option<f64>) -> Result<Tally, DeskError> {
+        let fold = FoldId(self.at);
+        let chosen = match &self.chooser {
+            Chooser::Public => None,
+            Chooser::Medians(step) => Some(desk.medians(fold, step)?),
+            Chooser::Smooth(step) => {
+                let mut found: Vec<usize> =
+                    desk.bisection(fold, step)?.into_iter().flatten().collect();
+                found.dedup();
+                Some(found)
+            }
+        };
+        let (groups, lows): (Vec<Range<usize>>, Vec<f64>) = match (&chosen, &self.cut) {
+            (Some(chosen), _) => {
+                let groups = groups(chosen, GRID as usize);
+                let lows = groups
                     .iter()
                     .map(|g| unmixed(size(g.start) / f64::from(GRID)))
                     .collect();
@@ -216,14 +481,129 @@ impl Mechanism for Roc {
             (None, Cut::Edges(edges)) => {
                 let cells = edges.len().saturating_sub(1);
                 let groups = (0..cells).map(|i| i..i + 1).collect();
-                let lows = edges.iter().take(cells).map(|e| e.max(0.0)).collect();
-                (groups, lows)
+                (
+                    groups,
+                    edges.iter().take(cells).map(|e| e.max(0.0)).collect(),
+                )
             }
             (None, _) => (std::iter::once(0..GRID as usize).collect(), vec![0.0]),
         };
-        let noisy = desk.counts(FoldId(0), Some(&groups), &self.counts)?;
-        let lattice = self.counts.lattice(desk.context())?;
-        Ok(self.finish(&noisy, &lows, &lattice))
+        match &self.counting {
+            Counting::Laplace(step) => {
+                let noisy = desk.counts(fold, Some(&groups), step)?;
+                let lattice = step.lattice(desk.context())?;
+                let side = |at: usize| noisy.iter().skip(at).step_by(2).map(|n| real(*n)).collect();
+                Ok(Tally::new(&lows, side(0), side(1), Law::Laplace(lattice)))
+            }
+            Counting::Method(method, epsilon) => {
+                let fold = if let Some(chosen) = &chosen {
+                    let inner = chosen.iter().map(|b| size(*b) / f64::from(GRID));
+                    let edges = std::iter::once(-1.0).chain(inner).chain([2.0]).collect();
+                    let folds = desk.scan(vec![self.fold(Cut::Edges(edges), true)])?;
+                    folds.first().copied().unwrap_or(fold)
+                } else {
+                    fold
+                };
+                let context = desk.context().clone();
+                let algorithm =
+                    histogram::on_line(*method, 2 * groups.len(), epsilon, &context, rows)
+                        .map_err(|e| DeskError::Misuse(e.to_string()))?;
+                let estimate = algorithm.run(desk, fold)?;
+                let (no, yes) = estimate
+                    .cells
+                    .split_at(groups.len().min(estimate.cells.len()));
+                let law = Law::Linear(method.is_linear(), estimate.spread);
+                Ok(Tally::new(&lows, no.to_vec(), yes.to_vec(), law))
+            }
+        }
+    }
+}
+
+impl Mechanism for Roc {
+    fn kind(&self) -> &'static str {
+        "roc"
+    }
+    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
+        let mut steps = Vec::new();
+        for line in &self.lines {
+            steps.extend(line.events(context));
+        }
+        Ok(Event::Sequence(steps))
+    }
+    fn first_pass(&self) -> Vec<Fold> {
+        self.lines
+            .iter()
+            .map(|l| l.fold(l.cut.clone(), l.by_label()))
+            .collect()
+    }
+    fn passes(&self) -> u32 {
+        let again = |l: &&Line| matches!(l.counting, Counting::Method(..)) && !l.by_label();
+        u32::try_from(self.lines.iter().filter(again).count()).unwrap_or(u32::MAX)
+    }
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
+        let mut tallies = Vec::new();
+        for line in &self.lines {
+            tallies.push(line.buy(desk, self.rows)?);
+        }
+        let smooth = |line: &Line| !matches!(line.chooser, Chooser::Public);
+        let shapes: Vec<Shape> = self
+            .lines
+            .iter()
+            .zip(&tallies)
+            .enumerate()
+            .map(|(at, (line, tally))| Shape::new(tally, smooth(line), at))
+            .collect();
+        let each: Vec<Value> = self
+            .lines
+            .iter()
+            .zip(&shapes)
+            .map(|(line, shape)| with_metadata(self.value(shape), &line.metadata))
+            .collect();
+        let error = shapes.iter().filter_map(|s| s.error).reduce(f64::max);
+        let few = |pick: fn(&Shape) -> bool| shapes.iter().any(pick);
+        let flags = flags(&[
+            (self.unknown_size, "size_unknown"),
+            (few(|s| s.few.1), "few_positives"),
+            (few(|s| s.few.0), "few_negatives"),
+            (!self.planned, "too_little_signal"),
+        ]);
+        let value = match each.as_slice() {
+            [only] if self.alone => only.clone(),
+            _ => json!({
+                "models": each,
+                "comparisons": compare::all(&self.lines.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(), &shapes),
+                "error_95": error.map_or(Value::Null, number),
+            }),
+        };
+        Ok(Answer {
+            value,
+            error_95: error,
+            flags,
+        })
+    }
+}
+
+impl Roc {
+    /// Everything that follows from the counts of one model.
+    fn value(&self, shape: &Shape) -> Value {
+        let mut value = shape.value();
+        if let Value::Object(map) = &mut value {
+            let drawn = self.planned && !shape.few.0 && !shape.few.1;
+            map.insert("drawn".to_owned(), json!(drawn));
+            map.insert("operating_points".to_owned(), points::operating(shape));
+            map.insert(
+                "decisions".to_owned(),
+                self.decide_at
+                    .iter()
+                    .map(|t| points::decision(shape, *t))
+                    .collect(),
+            );
+            let (curve, average) = points::precision_recall(shape);
+            map.insert("precision_recall".to_owned(), curve);
+            map.insert("average_precision".to_owned(), average);
+            map.insert("calibration".to_owned(), points::calibration(shape));
+        }
+        value
     }
 }
 
@@ -237,186 +617,6 @@ pub(crate) fn groups(chosen: &[usize], cells: usize) -> Vec<Range<usize>> {
     }
     all.push(start..cells);
     all
-}
-
-/// The vertices of one label: prefix sums from the top score, isotonic, divided by their total.
-fn rates(counts: &[f64]) -> Option<Vec<f64>> {
-    let mut sum = 0.0;
-    let prefix: Vec<f64> = counts
-        .iter()
-        .map(|c| {
-            sum += c;
-            sum
-        })
-        .collect();
-    let fit = isotonic(&prefix);
-    let total = fit.last().copied().unwrap_or(0.0);
-    (total > 0.0).then(|| fit.iter().map(|s| (s.max(0.0) / total).min(1.0)).collect())
-}
-
-/// The curve of two sequences of rates, (0,0) first. An empty class gets equal steps.
-fn vertices(negatives: &[f64], positives: &[f64]) -> Vec<Point> {
-    let even = || -> Vec<f64> {
-        let m = size(positives.len().max(1));
-        (1..=positives.len()).map(|k| size(k) / m).collect()
-    };
-    let fpr = rates(negatives).unwrap_or_else(even);
-    let tpr = rates(positives).unwrap_or_else(even);
-    std::iter::once((0.0, 0.0))
-        .chain(fpr.into_iter().zip(tpr))
-        .collect()
-}
-
-/// The area: mean of the areas of T(F) and F(T).
-fn area(points: &[Point], cubic: bool) -> f64 {
-    let flipped: Vec<Point> = points.iter().map(|(f, t)| (*t, *f)).collect();
-    let (a, b) = if cubic {
-        (area_of_cubic(points), area_of_cubic(&flipped))
-    } else {
-        (area_of_lines(points), area_of_lines(&flipped))
-    };
-    (0.5 * (a + 1.0 - b)).clamp(0.0, 1.0)
-}
-
-/// The cubic suits smooth scores: every pooled bin has at least a quarter of its even share.
-fn is_smooth(negatives: &[f64], positives: &[f64]) -> bool {
-    let pooled: Vec<f64> = negatives
-        .iter()
-        .zip(positives)
-        .map(|(a, b)| a + b)
-        .collect();
-    let total: f64 = pooled.iter().sum();
-    let least = total / (4.0 * size(pooled.len().max(1)));
-    pooled.len() > 2 && total > 0.0 && pooled.iter().all(|n| *n >= least)
-}
-
-impl Roc {
-    /// Post-processing of the noisy counts; `noisy` is bins × (negatives, positives), bins from the lowest
-    /// score, `lows` their lower ends.
-    fn finish(&self, noisy: &[i128], lows: &[f64], lattice: &Lattice) -> Answer {
-        let bins: Vec<(f64, i128, i128)> = lows
-            .iter()
-            .zip(noisy.chunks_exact(2))
-            .filter_map(|(low, pair)| match pair {
-                [negative, positive] => Some((*low, *negative, *positive)),
-                _ => None,
-            })
-            .rev()
-            .collect();
-        let negatives: Vec<f64> = bins.iter().map(|b| real(b.1)).collect();
-        let positives: Vec<f64> = bins.iter().map(|b| real(b.2)).collect();
-        let points = vertices(&negatives, &positives);
-        let cubic = self.medians.is_some() && is_smooth(&negatives, &positives);
-        let auc = area(&points, cubic);
-        let (low, high) = interval(&points, &negatives, &positives, lattice, cubic, auc);
-        let scale = lattice.scale().to_f64();
-        let (band, proved) = band::band(&negatives, &positives, scale);
-        let error = (auc - low).max(high - auc);
-        let mut top = 1.0;
-        let shown: Vec<Value> = bins
-            .iter()
-            .map(|(low, negative, positive)| {
-                let bin = json!({
-                    "score_low": number(*low),
-                    "score_high": number(top),
-                    "positives": whole(*positive),
-                    "negatives": whole(*negative),
-                });
-                top = *low;
-                bin
-            })
-            .collect();
-        let curve = if cubic {
-            trace_cubic(&points, 16)
-        } else {
-            points.clone()
-        };
-        let small = |counts: &[f64]| {
-            // Below this total the noise of the total alone explains it.
-            counts.iter().sum::<f64>() <= 2.0 * scale * (2.0 * size(counts.len())).sqrt()
-        };
-        let thresholds = std::iter::once(Value::Null).chain(bins.iter().map(|b| number(b.0)));
-        let value = json!({
-            "vertices": thresholds.zip(&points).map(|(threshold, (f, t))| json!({
-                "threshold": threshold, "fpr": number(*f), "tpr": number(*t),
-            })).collect::<Vec<_>>(),
-            "curve": curve.iter().map(|(f, t)| json!({"fpr": number(*f), "tpr": number(*t)})).collect::<Vec<_>>(),
-            "interpolation": if cubic { "monotone_cubic" } else { "lines" },
-            "auc": number(auc),
-            "auc_low": number(low),
-            "auc_high": number(high),
-            "auc_interval": "approximate: released counts with the known noise added again",
-            "auc_proved_low": number(proved.0),
-            "auc_proved_high": number(proved.1),
-            "band": band.iter().map(|r| json!({
-                "fpr_low": number(r.fpr.0), "fpr_high": number(r.fpr.1),
-                "tpr_low": number(r.tpr.0), "tpr_high": number(r.tpr.1),
-            })).collect::<Vec<_>>(),
-            "bins": shown,
-            "error_95": number(error),
-        });
-        Answer {
-            value: with_metadata(value, &self.metadata),
-            error_95: Some(error),
-            flags: flags(&[
-                (self.unknown_size, "size_unknown"),
-                (small(&positives), "few_positives"),
-                (small(&negatives), "few_negatives"),
-            ]),
-        }
-    }
-}
-
-/// An approximate .95 interval of the area: the released curve as truth, the known noise added again with a
-/// fixed seed, and half the difference between cubic and lines for the unknown shape within bins.
-fn interval(
-    points: &[Point],
-    negatives: &[f64],
-    positives: &[f64],
-    lattice: &Lattice,
-    cubic: bool,
-    auc: f64,
-) -> (f64, f64) {
-    let truth = |pick: fn(&Point) -> f64, counts: &[f64]| -> Vec<f64> {
-        let total: f64 = counts.iter().sum::<f64>().max(0.0);
-        points
-            .iter()
-            .zip(points.iter().skip(1))
-            .map(|(a, b)| (pick(b) - pick(a)) * total)
-            .collect()
-    };
-    let (negatives, positives) = (truth(|p| p.0, negatives), truth(|p| p.1, positives));
-    let mut noise = Seeded::new(0x0052_4f43);
-    let mut again = |counts: &[f64]| -> Vec<f64> {
-        counts
-            .iter()
-            .map(|c| c + real(noise.lattice(lattice)))
-            .collect()
-    };
-    let mut errors: Vec<f64> = (0..REPLICATIONS)
-        .map(|_| {
-            let (n, p) = (again(&negatives), again(&positives));
-            area(&vertices(&n, &p), cubic) - auc
-        })
-        .collect();
-    errors.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        let index = clipped(
-            (share * f64::from(REPLICATIONS)).round(),
-            0,
-            REPLICATIONS - 1,
-        );
-        errors.get(index as usize).copied().unwrap_or(0.0)
-    };
-    let shape = if cubic {
-        0.5 * (auc - area(points, false)).abs()
-    } else {
-        0.0
-    };
-    // Reflected at the estimate: an error e in the replication means the truth lies at −e.
-    let low = (auc - at(0.975).max(0.0) - shape).clamp(0.0, 1.0);
-    let high = (auc - at(0.025).min(0.0) + shape).clamp(0.0, 1.0);
-    (low, high)
 }
 
 #[cfg(test)]
@@ -439,13 +639,5 @@ mod tests {
         ] {
             assert_eq!(1u32 << default_depth(signal), bins, "{signal}");
         }
-    }
-
-    #[test]
-    fn empty_classes_give_the_diagonal() {
-        let points = vertices(&[-1.0, 0.0, -2.0], &[0.0, -1.0, 0.0]);
-        assert_eq!(points.first(), Some(&(0.0, 0.0)));
-        assert_eq!(points.last(), Some(&(1.0, 1.0)));
-        assert!((area(&points, false) - 0.5).abs() < 1e-12);
     }
 }

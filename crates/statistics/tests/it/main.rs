@@ -8,6 +8,7 @@ mod histogram;
 mod models;
 mod plots;
 mod plots_study;
+mod roc;
 mod seeded;
 mod selection;
 mod streams;

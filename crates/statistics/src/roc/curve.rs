@@ -1,0 +1,351 @@
+//! From noisy counts to vertices, area and interval.
+
+use reticent_laws::Law as _;
+use reticent_noise::{Lattice, Noise, Seeded};
+use serde_json::{Value, json};
+
+use super::band::{self, Rectangle};
+use crate::common::{clipped, number, real, size};
+use crate::curve::{Point, area_of_cubic, area_of_lines, isotonic, trace_cubic};
+use crate::histogram::Spread;
+
+/// Replications of the area's approximate interval.
+const REPLICATIONS: u32 = 400;
+
+/// How noise entered the counts.
+pub(super) enum Law {
+    /// Independent discrete Laplace on every count.
+    Laplace(Lattice),
+    /// The last, linear step of a histogram method, negatives then positives from the lowest bin; whether that is all its error.
+    Linear(bool, Option<Spread>),
+}
+
+/// Released counts of one model, from the top score down.
+pub(super) struct Tally {
+    pub(super) lows: Vec<f64>,
+    pub(super) negatives: Vec<f64>,
+    pub(super) positives: Vec<f64>,
+    pub(super) law: Law,
+}
+
+impl Tally {
+    /// From counts per bin, the lowest bin first.
+    pub(super) fn new(lows: &[f64], negatives: Vec<f64>, positives: Vec<f64>, law: Law) -> Self {
+        let turned = |v: Vec<f64>| v.into_iter().rev().collect();
+        Self {
+            lows: turned(lows.to_vec()),
+            negatives: turned(negatives),
+            positives: turned(positives),
+            law,
+        }
+    }
+
+    /// Noise like that of the counts, from the top score down.
+    fn again(&self, noise: &mut Seeded) -> (Vec<f64>, Vec<f64>) {
+        let m = self.positives.len();
+        match &self.law {
+            Law::Laplace(lattice) => {
+                let mut draw = || (0..m).map(|_| real(noise.lattice(lattice))).collect();
+                (draw(), draw())
+            }
+            Law::Linear(_, Some(spread)) => {
+                let drawn: Vec<f64> = spread
+                    .deviations
+                    .iter()
+                    .map(|sd| sd * band::laplace(noise) / std::f64::consts::SQRT_2)
+                    .collect();
+                let zero = (spread.rebuild)(&vec![0.0; drawn.len()]);
+                let cells = (spread.rebuild)(&drawn);
+                let moved: Vec<f64> = cells.iter().zip(&zero).map(|(a, b)| a - b).collect();
+                let (no, yes) = moved.split_at(m.min(moved.len()));
+                let turned = |v: &[f64]| v.iter().rev().copied().collect();
+                (turned(no), turned(yes))
+            }
+            Law::Linear(_, None) => (vec![0.0; m], vec![0.0; m]),
+        }
+    }
+}
+
+/// Everything that the pictures and tables of one model are made of.
+pub(super) struct Shape<'a> {
+    pub(super) tally: &'a Tally,
+    pub(super) points: Vec<Point>,
+    pub(super) cubic: bool,
+    pub(super) auc: f64,
+    /// Approximate interval of the area.
+    pub(super) interval: Option<(f64, f64)>,
+    pub(super) error: Option<f64>,
+    /// Replicated errors of the area, in the order of their replication.
+    pub(super) errors: Vec<f64>,
+    /// Half the difference between cubic and lines: the unknown shape within bins.
+    pub(super) unknown: f64,
+    /// Standard deviations of the noise in the sums of the k topmost bins: negatives, positives.
+    pub(super) deviations: (Vec<f64>, Vec<f64>),
+    /// The same of single bins.
+    pub(super) single: (Vec<f64>, Vec<f64>),
+    /// Bounds of the vertices, (0, 0) first: false and true positive rate.
+    pub(super) bounds: Option<Vec<Bounds>>,
+    band: Vec<Rectangle>,
+    proved: Option<(f64, f64)>,
+    /// Whether the noise of its total explains a class: negatives, positives.
+    pub(super) few: (bool, bool),
+}
+
+/// Lower and upper bound of a false and of a true positive rate.
+pub(super) type Bounds = ((f64, f64), (f64, f64));
+
+impl<'a> Shape<'a> {
+    /// `chosen`: thresholds are quantiles, so that a cubic may join the vertices.
+    pub(super) fn new(tally: &'a Tally, chosen: bool, seed: usize) -> Self {
+        let points = vertices(&tally.negatives, &tally.positives);
+        let cubic = chosen && is_smooth(&tally.negatives, &tally.positives);
+        let auc = area(&points, cubic);
+        let (band, proved, bounds) = match &tally.law {
+            Law::Laplace(lattice) => {
+                let scale = lattice.scale().to_f64();
+                let found = band::band(&tally.negatives, &tally.positives, scale);
+                (found.0, Some(found.1), Some(found.2))
+            }
+            Law::Linear(..) => (Vec::new(), None, None),
+        };
+        let unknown = if cubic {
+            0.5 * (auc - area(&points, false)).abs()
+        } else {
+            0.0
+        };
+        let mut shape = Self {
+            tally,
+            cubic,
+            auc,
+            interval: None,
+            error: None,
+            errors: Vec::new(),
+            unknown,
+            deviations: (Vec::new(), Vec::new()),
+            single: (Vec::new(), Vec::new()),
+            bounds,
+            band,
+            proved,
+            few: (false, false),
+            points,
+        };
+        shape.replicate(seed);
+        let small = |counts: &[f64], deviations: &[f64]| {
+            // Below this total the noise of the total alone explains it.
+            counts.iter().sum::<f64>() <= 2.0 * deviations.last().copied().unwrap_or(0.0)
+        };
+        shape.few = (
+            small(&tally.negatives, &shape.deviations.0),
+            small(&tally.positives, &shape.deviations.1),
+        );
+        shape
+    }
+
+    /// The released curve as truth, the known noise added again with a fixed seed: an approximate .95 interval of the area
+    /// (with half the difference between cubic and lines for the unknown shape within bins) and deviations of sums.
+    fn replicate(&mut self, seed: usize) {
+        let tally = self.tally;
+        let known = matches!(&tally.law, Law::Laplace(_) | Law::Linear(true, Some(_)));
+        let rises = |pick: fn(&Point) -> f64, counts: &[f64]| -> Vec<f64> {
+            let total: f64 = counts.iter().sum::<f64>().max(0.0);
+            self.points
+                .iter()
+                .zip(self.points.iter().skip(1))
+                .map(|(a, b)| (pick(b) - pick(a)) * total)
+                .collect()
+        };
+        let negatives = rises(|p| p.0, &tally.negatives);
+        let positives = rises(|p| p.1, &tally.positives);
+        let m = positives.len();
+        let mut noise = Seeded::new(0x0052_4f43 + ((seed as u64) << 32));
+        let mut squares = [vec![0.0; m], vec![0.0; m], vec![0.0; m], vec![0.0; m]];
+        self.errors = (0..REPLICATIONS)
+            .map(|_| {
+                let (no, yes) = tally.again(&mut noise);
+                for (side, draws) in [&no, &yes].into_iter().enumerate() {
+                    let mut sum = 0.0;
+                    for (k, d) in draws.iter().enumerate() {
+                        sum += d;
+                        squares[side][k] += sum * sum;
+                        squares[side + 2][k] += d * d;
+                    }
+                }
+                let add = |c: &[f64], d: &[f64]| -> Vec<f64> {
+                    c.iter().zip(d).map(|(c, d)| c + d).collect()
+                };
+                area(
+                    &vertices(&add(&negatives, &no), &add(&positives, &yes)),
+                    self.cubic,
+                ) - self.auc
+            })
+            .collect();
+        let [a, b, c, d] = squares.map(|v| {
+            v.into_iter()
+                .map(|s| (s / f64::from(REPLICATIONS)).sqrt())
+                .collect::<Vec<f64>>()
+        });
+        (self.deviations, self.single) = match &tally.law {
+            Law::Laplace(lattice) => {
+                let one = lattice.std_dev();
+                let sums: Vec<f64> = (1..=m).map(|k| one * size(k).sqrt()).collect();
+                ((sums.clone(), sums), (vec![one; m], vec![one; m]))
+            }
+            Law::Linear(..) => ((a, b), (c, d)),
+        };
+        if !known {
+            return;
+        }
+        let mut sorted = self.errors.clone();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let index = clipped(
+                (share * f64::from(REPLICATIONS)).round(),
+                0,
+                REPLICATIONS - 1,
+            );
+            sorted.get(index as usize).copied().unwrap_or(0.0)
+        };
+        // Reflected at the estimate: an error e in the replication means the truth lies at −e.
+        let low = (self.auc - at(0.975).max(0.0) - self.unknown).clamp(0.0, 1.0);
+        let high = (self.auc - at(0.025).min(0.0) + self.unknown).clamp(0.0, 1.0);
+        self.interval = Some((low, high));
+        self.error = Some((self.auc - low).max(high - self.auc));
+    }
+
+    /// The curve's own part of the value.
+    pub(super) fn value(&self) -> Value {
+        let tally = self.tally;
+        let mut top = 1.0;
+        let bins: Vec<Value> = tally
+            .lows
+            .iter()
+            .zip(tally.negatives.iter().zip(&tally.positives))
+            .map(|(low, (negatives, positives))| {
+                let bin = json!({
+                    "score_low": number(*low),
+                    "score_high": number(top),
+                    "positives": count(*positives),
+                    "negatives": count(*negatives),
+                });
+                top = *low;
+                bin
+            })
+            .collect();
+        let curve = if self.cubic {
+            trace_cubic(&self.points, 16)
+        } else {
+            self.points.clone()
+        };
+        let thresholds = std::iter::once(Value::Null).chain(tally.lows.iter().map(|b| number(*b)));
+        let optional = |x: Option<f64>| x.map_or(Value::Null, number);
+        json!({
+            "vertices": thresholds.zip(&self.points).map(|(threshold, (f, t))| json!({
+                "threshold": threshold, "fpr": number(*f), "tpr": number(*t),
+            })).collect::<Vec<_>>(),
+            "curve": curve.iter().map(|(f, t)| json!({"fpr": number(*f), "tpr": number(*t)})).collect::<Vec<_>>(),
+            "interpolation": if self.cubic { "monotone_cubic" } else { "lines" },
+            "auc": number(self.auc),
+            "auc_low": optional(self.interval.map(|i| i.0)),
+            "auc_high": optional(self.interval.map(|i| i.1)),
+            "auc_interval": if self.interval.is_some() {
+                "approximate: released counts with the known noise added again"
+            } else {
+                "none: the error of this way of counting depends on the data"
+            },
+            "auc_proved_low": optional(self.proved.map(|p| p.0)),
+            "auc_proved_high": optional(self.proved.map(|p| p.1)),
+            "band": self.band.iter().map(|r| json!({
+                "fpr_low": number(r.fpr.0), "fpr_high": number(r.fpr.1),
+                "tpr_low": number(r.tpr.0), "tpr_high": number(r.tpr.1),
+            })).collect::<Vec<_>>(),
+            "bins": bins,
+            "error_95": optional(self.error),
+        })
+    }
+}
+
+/// A whole count as a whole number, an estimate as it is.
+fn count(x: f64) -> Value {
+    if x.fract() == 0.0 && x.abs() < 9.0e15 {
+        #[allow(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+        return Value::from(x as i64);
+    }
+    number(x)
+}
+
+/// The vertices of one label: prefix sums from the top score, isotonic, divided by their total.
+fn rates(counts: &[f64]) -> Option<Vec<f64>> {
+    let mut sum = 0.0;
+    let prefix: Vec<f64> = counts
+        .iter()
+        .map(|c| {
+            sum += c;
+            sum
+        })
+        .collect();
+    let fit = isotonic(&prefix);
+    let total = fit.last().copied().unwrap_or(0.0);
+    (total > 0.0).then(|| fit.iter().map(|s| (s.max(0.0) / total).min(1.0)).collect())
+}
+
+/// The curve of two sequences of rates, (0,0) first. An empty class gets equal steps.
+pub(super) fn vertices(negatives: &[f64], positives: &[f64]) -> Vec<Point> {
+    let even = || -> Vec<f64> {
+        let m = size(positives.len().max(1));
+        (1..=positives.len()).map(|k| size(k) / m).collect()
+    };
+    let fpr = rates(negatives).unwrap_or_else(even);
+    let tpr = rates(positives).unwrap_or_else(even);
+    std::iter::once((0.0, 0.0))
+        .chain(fpr.into_iter().zip(tpr))
+        .collect()
+}
+
+/// The area: mean of the areas of T(F) and F(T).
+pub(super) fn area(points: &[Point], cubic: bool) -> f64 {
+    let flipped: Vec<Point> = points.iter().map(|(f, t)| (*t, *f)).collect();
+    let (a, b) = if cubic {
+        (area_of_cubic(points), area_of_cubic(&flipped))
+    } else {
+        (area_of_lines(points), area_of_lines(&flipped))
+    };
+    (0.5 * (a + 1.0 - b)).clamp(0.0, 1.0)
+}
+
+/// The cubic suits smooth scores: every pooled bin has at least a quarter of its even share.
+fn is_smooth(negatives: &[f64], positives: &[f64]) -> bool {
+    let pooled: Vec<f64> = negatives
+        .iter()
+        .zip(positives)
+        .map(|(a, b)| a + b)
+        .collect();
+    let total: f64 = pooled.iter().sum();
+    let least = total / (4.0 * size(pooled.len().max(1)));
+    pooled.len() > 2 && total > 0.0 && pooled.iter().all(|n| *n >= least)
+}
+
+/// One label's counts with a non-decreasing running sum, from the top score: the counts that the vertices stand for.
+pub(super) fn fitted_sums(counts: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let prefix: Vec<f64> = counts
+        .iter()
+        .map(|c| {
+            sum += c;
+            sum
+        })
+        .collect();
+    isotonic(&prefix).into_iter().map(|s| s.max(0.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_classes_give_the_diagonal() {
+        let points = vertices(&[-1.0, 0.0, -2.0], &[0.0, -1.0, 0.0]);
+        assert_eq!(points.first(), Some(&(0.0, 0.0)));
+        assert_eq!(points.last(), Some(&(1.0, 1.0)));
+        assert!((area(&points, false) - 0.5).abs() < 1e-12);
+    }
+}

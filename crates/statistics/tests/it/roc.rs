@@ -1,0 +1,315 @@
+//! ROC variants, several models, and what follows from the counts.
+
+use reticent_accounting::{Currency, Relation};
+use reticent_mechanisms::Context;
+use reticent_mechanisms::program::Expr;
+use reticent_noise::{Seeded, Silent};
+use reticent_statistics::histogram::Method;
+use reticent_statistics::roc::{Config, Examined, Thresholds, plan, prepare, prepare_several};
+use reticent_statistics::{Prepared, Score, StatisticsError};
+use serde_json::{Value, json};
+
+use crate::support::{Table, rational, reals, uniform};
+
+fn context(relation: Relation) -> Context {
+    Context::records(relation)
+}
+
+/// Two scores of one outcome: p = q-quantile position of the record, a score that ranks perfectly but for every `wrong`th record, and
+/// one that is worse.
+fn table(rows: usize) -> Table {
+    let mut noise = Seeded::new(5);
+    let (mut p, mut q, mut y) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let u = uniform(&mut noise);
+        let positive = uniform(&mut noise) < u;
+        p.push(u);
+        q.push(0.5 * u + 0.5 * uniform(&mut noise));
+        y.push(f64::from(u8::from(positive)));
+    }
+    reals(&[("p", p, 0.0, 1.0), ("q", q, 0.0, 1.0), ("y", y, 0.0, 1.0)])
+}
+
+fn model(column: usize, name: &str) -> Examined {
+    Examined {
+        name: name.to_owned(),
+        score: Score::Probability(Expr::Column(column)),
+        metadata: json!({"model": name}),
+    }
+}
+
+fn variants() -> Vec<Config> {
+    let mut all = Vec::new();
+    for choice in [Thresholds::Medians, Thresholds::Smooth, Thresholds::Even] {
+        for counts in [
+            Method::Identity,
+            Method::Uniform,
+            Method::Hb,
+            Method::Privelet,
+            Method::GreedyH,
+            Method::Dawa,
+            Method::Ahp,
+            Method::Mwem,
+        ] {
+            all.push(Config {
+                choice,
+                counts,
+                bins: Some(8),
+                ..Config::new(rational("1"))
+            });
+        }
+    }
+    all
+}
+
+fn make(table: &Table, context: &Context, config: &Config, models: usize) -> Prepared {
+    let facts = table.facts(context, Some(2000.0));
+    let all = [model(0, "a"), model(1, "b")];
+    prepare_several(&facts, &all[..models], Expr::Column(2), config).unwrap()
+}
+
+/// Every way of choosing thresholds and counting costs ε exactly, for one and for two models.
+#[test]
+fn prices_add_up() {
+    let table = table(10);
+    for relation in [Relation::AddRemove, Relation::ReplaceOne] {
+        let context = context(relation);
+        for config in variants() {
+            for models in [1, 2] {
+                let prepared = make(&table, &context, &config, models);
+                let event = prepared.mechanism.event(&context).unwrap();
+                let price = event.price(Currency::Pure).unwrap();
+                let paid = &price.under(relation).unwrap().amount;
+                assert_eq!(*paid, rational("1"), "{config:?}");
+            }
+        }
+    }
+}
+
+/// No table makes a variant fail, leave a step unbought, or release a number that is none.
+#[test]
+fn every_variant_answers_on_every_table() {
+    let empty = reals(&[
+        ("p", vec![], 0.0, 1.0),
+        ("q", vec![], 0.0, 1.0),
+        ("y", vec![], 0.0, 1.0),
+    ]);
+    let ties = reals(&[
+        ("p", vec![0.5; 40], 0.0, 1.0),
+        ("q", vec![1.0; 40], 0.0, 1.0),
+        ("y", vec![1.0; 40], 0.0, 1.0),
+    ]);
+    for relation in [Relation::AddRemove, Relation::ReplaceOne] {
+        let context = context(relation);
+        for table in [&empty, &ties, &table(200)] {
+            for config in variants() {
+                for epsilon in ["0.01", "1000"] {
+                    let config = Config {
+                        epsilon: rational(epsilon),
+                        ..config.clone()
+                    };
+                    let prepared = make(table, &context, &config, 2);
+                    let (answer, trace) = table.run(&context, &prepared, &mut Seeded::new(3));
+                    assert!(trace.unused.is_empty(), "{config:?}");
+                    for part in answer.value["models"].as_array().unwrap() {
+                        let auc = part["auc"].as_f64().unwrap();
+                        assert!((0.0..=1.0).contains(&auc), "{config:?}");
+                        assert!(part["decisions"][0]["true_positives"]["low"].is_number());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// With hardly any noise every variant finds the area of the true curve: u against Bernoulli(u) has area 5/6, and 4000 records have
+/// a sampling deviation of .0065; all within .03 (smooth medians and uniform counts aside: those lose shape, as they should).
+#[test]
+fn variants_agree_without_noise() {
+    let table = table(4000);
+    let context = context(Relation::AddRemove);
+    for config in variants() {
+        if config.counts == Method::Uniform || config.counts == Method::Mwem {
+            continue;
+        }
+        let config = Config {
+            epsilon: rational("10000"),
+            bins: Some(32),
+            ..config
+        };
+        let prepared = make(&table, &context, &config, 1);
+        let value = table.run(&context, &prepared, &mut Seeded::new(1)).0.value;
+        let auc = value["models"][0]["auc"].as_f64().unwrap();
+        assert!((auc - 5.0 / 6.0).abs() < 0.03, "{auc} {config:?}");
+    }
+}
+
+/// Ten records at public thresholds, without noise: every table by hand.
+#[test]
+fn tables_of_ten_records() {
+    let p = vec![0.9, 0.9, 0.9, 0.7, 0.7, 0.4, 0.4, 0.4, 0.1, 0.1];
+    let y = vec![1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0];
+    let table = reals(&[("p", p, 0.0, 1.0), ("y", y, 0.0, 1.0)]);
+    let context = context(Relation::AddRemove);
+    let config = Config {
+        thresholds: Some(vec![0.25, 0.5, 0.8]),
+        decide_at: vec![0.5, 0.65],
+        ..Config::new(rational("1000"))
+    };
+    let score = Score::Probability(Expr::Column(0));
+    let facts = table.facts(&context, Some(10.0));
+    let prepared = prepare(&facts, &score, Expr::Column(1), config).unwrap();
+    let value = table.run(&context, &prepared, &mut Silent).0.value;
+    let near = |v: &Value, x: f64| (v.as_f64().unwrap() - x).abs() < 1e-9;
+    let table_at = &value["decisions"][0];
+    for (key, want) in [
+        ("true_positives", 4.0),
+        ("false_positives", 1.0),
+        ("false_negatives", 1.0),
+        ("true_negatives", 4.0),
+    ] {
+        assert!(near(&table_at[key]["count"], want), "{key} {table_at}");
+    }
+    assert_eq!(table_at["between_released_thresholds"], false);
+    assert!(near(&table_at["accuracy"], 0.8) && near(&table_at["precision"], 0.8));
+    // .65 lies half way between .8 and .5: half of the bin's (1, 1)
+    let between = &value["decisions"][1];
+    assert_eq!(between["between_released_thresholds"], true);
+    assert!(near(&between["true_positives"]["count"], 3.5));
+    assert!(near(&between["false_positives"]["count"], 0.5));
+    // vertices (0, .6), (.2, .8), (.6, 1): Youden .6 at the first two, the later one is taken
+    let rules = value["operating_points"].as_array().unwrap();
+    let rule = |name: &str| rules.iter().find(|r| r["rule"] == name).unwrap();
+    assert!(near(&rule("youden")["threshold"], 0.5), "{rules:?}");
+    assert!(near(&rule("fpr_at_most_0.05")["threshold"], 0.8));
+    assert!(near(&rule("fpr_at_most_0.2")["tpr"], 0.8));
+    // precision 1 up to recall .6, then 4/5, 5/8, 5/10 with lines between counts
+    let pr = value["precision_recall"].as_array().unwrap();
+    assert!(near(&pr[0]["precision"], 1.0) && near(&pr[2]["precision"], 0.625));
+    let bent = |tp: f64, fp: f64, dt: f64, df: f64| -> f64 {
+        (0..100_000)
+            .map(|i| {
+                let s = (f64::from(i) + 0.5) / 1e5;
+                let (t, f) = (tp + s * dt, fp + s * df);
+                t / (t + f) * dt / 5.0 / 1e5
+            })
+            .sum()
+    };
+    let want = 0.6 + bent(3.0, 0.0, 1.0, 1.0) + bent(4.0, 1.0, 1.0, 2.0);
+    let got = value["average_precision"].as_f64().unwrap();
+    assert!((got - want).abs() < 1e-3, "{got} {want}");
+    // the bin of scores .5 to .8 has one positive of two
+    let bin = &value["calibration"][1];
+    assert!(near(&bin["positive_share"], 0.5) && near(&bin["score_low"], 0.5));
+    assert_eq!(bin["agrees"], true);
+    assert_eq!(value["drawn"], true);
+}
+
+/// A model against itself is found different at p < .05 in at most 5 % of runs (sampling included it is far less; here the noise alone
+/// is tested: 300 runs, more than 36 has probability < 1e-6 at a true .05); a clearly better one is found in every run.
+#[test]
+fn comparisons_are_honest() {
+    let table = table(2000);
+    let context = context(Relation::AddRemove);
+    let facts = table.facts(&context, Some(2000.0));
+    let config = Config::new(rational("1"));
+    let same = [model(0, "a"), model(0, "again")];
+    let prepared = prepare_several(&facts, &same, Expr::Column(2), &config).unwrap();
+    let different = [model(0, "a"), model(1, "b")];
+    let apart = prepare_several(&facts, &different, Expr::Column(2), &config).unwrap();
+    let (mut noise_only, mut both, mut found) = (0, 0, 0);
+    for run in 0..300 {
+        let get = |prepared: &Prepared, key: &str| {
+            let value = table
+                .run(&context, prepared, &mut Seeded::stream(77, run))
+                .0
+                .value;
+            value["comparisons"][0][key].as_f64().unwrap()
+        };
+        noise_only += i32::from(get(&prepared, "p_these_records") < 0.05);
+        both += i32::from(get(&prepared, "p_value") < 0.05);
+        if run < 20 {
+            found += i32::from(get(&apart, "p_value") < 0.05);
+        }
+    }
+    assert!(noise_only <= 36, "{noise_only}");
+    assert!(both <= noise_only);
+    assert_eq!(found, 20);
+}
+
+#[test]
+fn plans_refuse_to_draw_noise() {
+    let table = table(10);
+    let context = context(Relation::AddRemove);
+    let mut facts = table.facts(&context, Some(500.0));
+    assert!(plan(&facts, &rational("1"), 1).drawn);
+    facts.positive_rate = Some(0.01);
+    let few = plan(&facts, &rational("1"), 1);
+    assert!(!few.drawn && few.reason.contains("5.0 records"));
+    assert!(plan(&facts, &rational("4"), 1).drawn);
+    assert!(!plan(&facts, &rational("4"), 4).drawn);
+    facts.rows = None;
+    assert!(plan(&facts, &rational("1"), 1).drawn);
+    // and the release carries it
+    facts.rows = Some(500.0);
+    let score = Score::Probability(Expr::Column(0));
+    let config = Config::new(rational("1"));
+    let prepared = prepare(&facts, &score, Expr::Column(2), config).unwrap();
+    let answer = table.run(&context, &prepared, &mut Seeded::new(1)).0;
+    assert_eq!(answer.value["drawn"], false);
+    assert!(answer.flags.contains(&"too_little_signal".to_owned()));
+}
+
+#[test]
+fn impossible_choices_are_refused() {
+    let table = table(10);
+    let context = context(Relation::AddRemove);
+    let facts = table.facts(&context, None);
+    let refused = |models: &[Examined], config: Config| match prepare_several(
+        &facts,
+        models,
+        Expr::Column(2),
+        &config,
+    ) {
+        Err(StatisticsError::Parameter { name, .. }) => name,
+        other => panic!("{other:?}"),
+    };
+    let config = || Config::new(rational("1"));
+    assert_eq!(refused(&[], config()), "models");
+    let one = [model(0, "a")];
+    let many = vec![model(0, "a"); 17];
+    assert_eq!(refused(&many, config()), "models");
+    for (want, config) in [
+        (
+            "counts",
+            Config {
+                counts: Method::Ag,
+                ..config()
+            },
+        ),
+        (
+            "decide_at",
+            Config {
+                decide_at: vec![f64::NAN],
+                ..config()
+            },
+        ),
+        (
+            "bins",
+            Config {
+                bins: Some(1),
+                choice: Thresholds::Even,
+                ..config()
+            },
+        ),
+        (
+            "share",
+            Config {
+                share: Some(f64::NAN),
+                ..config()
+            },
+        ),
+    ] {
+        assert_eq!(refused(&one, config), want);
+    }
+}
