@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use reticent_mechanisms::program::{Comparison, Expr, Function};
+use reticent_mechanisms::program::{Comparison, Expr, Function, entry};
 use reticent_mechanisms::rows::{Kind, Missing, Schema};
 use serde_json::Value;
 
@@ -268,5 +268,6 @@ fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
         Expr::And(a, b) => truth(of(a) != 0.0 && of(b) != 0.0),
         Expr::Or(a, b) => truth(of(a) != 0.0 || of(b) != 0.0),
         Expr::Not(a) => truth(of(a) == 0.0),
+        Expr::Lookup(a, table) => entry(table, of(a)),
     }
 }

@@ -8,6 +8,7 @@
 //! * [`simple`]: counts, sums, means, histograms, cross tables, quantiles, bounds.
 //! * [`histogram`]: ten algorithms for counts of many cells and range queries.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
+//! * [`naive_bayes`], [`features`]: classification from noisy counts, and which features are worth it.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`counters`]: strategies for running totals and the totals of their noisy answers.
 //! * [`accuracy`]: error from ε and ε from error.
@@ -23,10 +24,12 @@ pub mod counters;
 mod curve;
 mod design;
 mod ends;
+pub mod features;
 pub mod histogram;
 pub mod linear;
 pub mod logistic;
 pub mod model;
+pub mod naive_bayes;
 pub mod planning;
 pub mod residuals;
 pub mod roc;
