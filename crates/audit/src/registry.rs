@@ -229,6 +229,8 @@ pub const STEPS: &[Row] = &[
             "selection::item_counts_enumerated",
             "selection::item_counts_matrix",
             "selection::item_counts_canary",
+            "selection::slots_enumerated",
+            "selection::slots_matrix",
         ],
     },
 ];
@@ -264,6 +266,10 @@ pub const COMPOSITES: &[Row] = &[
     composite("roc", "medians, counts"),
     composite("residuals", "range, counts"),
     composite("binned_residuals", "medians, counts, sums"),
+    composite("naive_bayes", "item_counts, sums"),
+    composite("select", "item_counts"),
+    composite("select by picks", "selection"),
+    composite("select by sparse vector", "threshold_tests"),
     composite("top_k", "selection, or joint_selection, or counts"),
 ];
 

@@ -183,6 +183,10 @@ fn check_release(
         }
         KindSpec::Logistic(s) => model(&s.formula, s.positive.as_deref(), Family::Logistic),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
+        KindSpec::NaiveBayes(s) => {
+            model(&s.formula, s.positive.as_deref(), Family::Logistic)?;
+            crate::bayes::check(schema, s)
+        }
         KindSpec::Count
         | KindSpec::Roc(_)
         | KindSpec::Residuals(_)

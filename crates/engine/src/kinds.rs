@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::formula;
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 13] = [
     "count",
     "sum",
     "mean",
@@ -25,6 +25,7 @@ pub(crate) const NAMES: [&str; 12] = [
     "bounds",
     "logistic",
     "linear",
+    "naive_bayes",
     "roc",
     "residuals",
     "binned_residuals",
@@ -58,6 +59,8 @@ pub enum KindSpec {
     Logistic(LogisticSpec),
     /// Linear regression.
     Linear(LinearSpec),
+    /// Naive Bayes.
+    NaiveBayes(NaiveBayesSpec),
     /// ROC curve of a released logistic model.
     Roc(RocSpec),
     /// Residual plot of a released linear model.
@@ -232,6 +235,17 @@ pub struct LinearSpec {
     pub grid_bits: u32,
 }
 
+/// Fields of `naive_bayes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NaiveBayesSpec {
+    /// The formula: outcome ~ columns, each as it is.
+    pub formula: String,
+    /// The outcome level that counts as positive.
+    pub positive: Option<String>,
+    /// Pseudo-count; a public rule on the noise chooses it if absent.
+    pub smoothing: Option<f64>,
+}
+
 /// A released model that a diagnostic examines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelRef {
@@ -290,6 +304,7 @@ impl KindSpec {
             Self::Bounds(_) => "bounds",
             Self::Logistic(_) => "logistic",
             Self::Linear(_) => "linear",
+            Self::NaiveBayes(_) => "naive_bayes",
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
@@ -299,7 +314,7 @@ impl KindSpec {
     /// The part it reads when the plan has a split and names none: fits train, diagnostics test.
     pub fn default_part(&self) -> Option<&'static str> {
         match self {
-            Self::Logistic(_) | Self::Linear(_) => Some("train"),
+            Self::Logistic(_) | Self::Linear(_) | Self::NaiveBayes(_) => Some("train"),
             Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => Some("test"),
             _ => None,
         }
@@ -370,6 +385,9 @@ impl KindSpec {
             }),
             Self::Linear(s) => {
                 json!({"formula": text(&s.formula), "clip": s.clip.name(), "grid_bits": s.grid_bits})
+            }
+            Self::NaiveBayes(s) => {
+                json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing})
             }
             Self::Roc(s) => {
                 json!({"bins": s.bins, "threshold_share": s.threshold_share.as_ref().map(format_rational)})

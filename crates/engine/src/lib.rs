@@ -1,6 +1,7 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
 
 pub mod accuracy;
+mod bayes;
 pub mod books;
 pub mod budget;
 pub mod check;
@@ -28,6 +29,7 @@ pub mod schema_json;
 pub mod session;
 pub mod smartnoise;
 pub mod suggest;
+pub mod text;
 
 pub use failure::{Error, Failure};
 pub use reticent_accounting as accounting;

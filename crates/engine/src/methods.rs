@@ -8,10 +8,11 @@ use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
-    planning, residuals, roc,
+    naive_bayes, planning, residuals, roc,
 };
 use serde_json::{Value, json};
 
+use crate::bayes;
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
@@ -79,6 +80,11 @@ pub(crate) fn prepare(
                 },
                 grid_bits: s.grid_bits,
             },
+        ),
+        KindSpec::NaiveBayes(s) => naive_bayes::prepare(
+            &facts,
+            &bayes::spec(schema, s)?,
+            bayes::config(s, context.currency, &entry.payment),
         ),
         KindSpec::Roc(s) => {
             let (model, design) = examined(model, schema)?;
@@ -190,6 +196,7 @@ pub(crate) fn accuracy(
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::linear(&facts, linear_design(schema, s).ok()?.terms.len(), &payment)
         }
+        KindSpec::NaiveBayes(s) => return bayes::accuracy(&facts, schema, s, &entry.payment),
         KindSpec::Roc(_) => planning::roc(&facts, epsilon),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
@@ -210,6 +217,7 @@ pub(crate) fn blank_model(resolved: &Resolved, entry: &Entry) -> Result<Model, R
     let (formula, positive, family) = match entry.spec.as_ref().map(|s| &s.kind) {
         Some(KindSpec::Logistic(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
         Some(KindSpec::Linear(s)) => (&s.formula, None, Family::Linear),
+        Some(KindSpec::NaiveBayes(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
         _ => {
             return Err(Refusal::request("examines a release that is not a model").for_key("model"));
         }

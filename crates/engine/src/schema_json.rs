@@ -118,7 +118,7 @@ mod tests {
         match kind {
             "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
             "crosstab" => "columns = [\"x\"]",
-            "logistic" | "linear" => "formula = \"y ~ x\"",
+            "logistic" | "linear" | "naive_bayes" => "formula = \"y ~ x\"",
             "residuals" => "model = \"lin\"",
             "roc" | "binned_residuals" => "model = \"log\"",
             _ => "",

@@ -4,6 +4,7 @@ pub(crate) mod adult;
 pub mod adult_binned;
 pub mod adult_roc;
 pub mod dpbench;
+pub mod empirical_ml;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;

@@ -8,8 +8,8 @@ use reticent_statistics::simple::{Search, Sides};
 
 use super::{
     BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS, DEFAULT_GRID_BITS,
-    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantileMethod,
-    QuantilesSpec, RANGES, ResidualsSpec, RocSpec, Scaling, SumSpec,
+    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, NaiveBayesSpec,
+    QuantileMethod, QuantilesSpec, RANGES, ResidualsSpec, RocSpec, Scaling, SumSpec,
 };
 use crate::document::{Item, Section, quoted};
 use crate::formula;
@@ -52,6 +52,7 @@ impl KindSpec {
             }),
             "logistic" => Self::Logistic(logistic(section)?),
             "linear" => Self::Linear(linear(section)?),
+            "naive_bayes" => Self::NaiveBayes(naive_bayes(section)?),
             "roc" => Self::Roc(roc(section, earlier)?),
             "residuals" => Self::Residuals(ResidualsSpec {
                 model: model(
@@ -410,6 +411,18 @@ fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
     })
 }
 
+fn naive_bayes(section: &mut Section<'_>) -> Result<NaiveBayesSpec, Refusal> {
+    let formula = formula_of(section)?;
+    let fix = "Write the level that counts as positive, for example positive = \">50K\".";
+    let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
+    let fix = "Write a positive pseudo-count, for example smoothing = 1, or leave it to the rule.";
+    Ok(NaiveBayesSpec {
+        formula,
+        positive,
+        smoothing: positive_real(section, "smoothing", fix)?,
+    })
+}
+
 fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
     let formula = formula_of(section)?;
     let clip = match section.get("clip") {
@@ -507,6 +520,12 @@ fn binned_residuals(
     })
 }
 
+/// Whether a release is a model of this kind; naive Bayes gives log-odds like a logistic model.
+fn fits(release: &ReleaseSpec, kind: &str) -> bool {
+    let name = release.kind.name();
+    name == kind || (name == "naive_bayes" && kind == "logistic")
+}
+
 fn model(
     section: &mut Section<'_>,
     earlier: &[ReleaseSpec],
@@ -528,7 +547,7 @@ fn model(
         });
     }
     match earlier.iter().find(|r| r.id == text) {
-        Some(found) if found.kind.name() == kind => Ok(ModelRef::Release(text.to_owned())),
+        Some(found) if fits(found, kind) => Ok(ModelRef::Release(text.to_owned())),
         Some(found) => Err(item
             .refuse(format!(
                 "the release \"{text}\" is of kind \"{}\"",
@@ -538,7 +557,7 @@ fn model(
         None => {
             let models: Vec<&str> = earlier
                 .iter()
-                .filter(|r| r.kind.name() == kind)
+                .filter(|r| fits(r, kind))
                 .map(|r| r.id.as_str())
                 .collect();
             let advice = if models.is_empty() {

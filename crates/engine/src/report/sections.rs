@@ -69,9 +69,9 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
     let code = |key: &str| text(v, key).map(|t| format!("<code>{}</code>", escape(&t)));
     let of_model = code("model").map_or_else(String::new, |m| format!(" of model {m}"));
     match kind {
-        "logistic" | "linear" => {
+        "logistic" | "linear" | "naive_bayes" => {
             let formula = code("formula").unwrap_or_default();
-            match code("positive").filter(|_| kind == "logistic") {
+            match code("positive").filter(|_| kind != "linear") {
                 Some(p) => format!("{formula}, positive outcome {p}"),
                 None => formula,
             }
@@ -187,7 +187,7 @@ fn cell(x: Option<f64>) -> Cell {
 fn numbers(kind: &str, v: &Value) -> String {
     match kind {
         "count" | "sum" | "mean" | "bounds" => String::new(),
-        "logistic" => logistic(v),
+        "logistic" | "naive_bayes" => logistic(v),
         "linear" => linear(v),
         "roc" => fold(
             "Measured thresholds",

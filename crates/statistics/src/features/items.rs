@@ -2,9 +2,8 @@
 
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::program::Expr;
-use reticent_mechanisms::rows::Schema;
 
-use crate::common::{Facts, StatisticsError, is_whole, size};
+use crate::common::{Facts, StatisticsError, size};
 
 /// Named features and how a record says which of them it has: every slot evaluates to the number of one feature, or to
 /// anything outside `0..names.len()` for none. A feature named by several slots counts once.
@@ -119,16 +118,8 @@ impl Items {
         crate::common::sum_of(parts.collect())
     }
 
-    /// Refuses slots that are not whole numbers: features are numbered.
+    /// Refuses slots that do not fit the schema. What is not whole is rounded down where it is looked up or counted.
     pub(crate) fn check(&self, facts: &Facts<'_>) -> Result<(), StatisticsError> {
-        let whole = |e: &Expr, schema: &Schema| is_whole(e, schema);
-        if self.slots.iter().any(|s| !whole(s, facts.schema)) {
-            return Err(StatisticsError::Parameter {
-                name: "features",
-                value: "an expression that is not a whole number".to_owned(),
-                fix: "a slot holds the number of a feature".to_owned(),
-            });
-        }
         facts.bounds(&self.slots)?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use reticent_mechanisms::program::{Expr, Interval};
 use serde_json::{Value, json};
 
-use crate::common::{numbers, size};
+use crate::common::numbers;
 use crate::features::Items;
 
 /// What a feature adds to the logarithm of each class's likelihood when a record has it.
@@ -216,12 +216,14 @@ impl Classifier {
 
     /// As part of a release.
     pub(crate) fn to_json(&self) -> Value {
-        let of = |w: &Weights| (w.name.clone(), numbers(&w.of_class));
         json!({
             "family": "naive_bayes",
             "classes": self.classes,
             "base": numbers(&self.base),
-            "weights": self.weights.iter().map(of).collect::<serde_json::Map<String, Value>>(),
+            "weights": self.weights.iter().map(|w| json!({
+                "name": w.name,
+                "of_class": numbers(&w.of_class),
+            })).collect::<Vec<_>>(),
             "numeric": self.numeric.iter().map(|n| json!({
                 "name": n.name,
                 "mean": numbers(&n.mean),
@@ -244,12 +246,12 @@ impl Classifier {
             .map(|c| c.as_str().map(str::to_owned))
             .collect::<Option<_>>()?;
         let full = |v: Vec<f64>| (v.len() == classes.len()).then_some(v);
-        let weights = value["weights"].as_object()?.iter();
+        let weights = value["weights"].as_array()?.iter();
         let weights = weights
-            .map(|(name, w)| {
+            .map(|w| {
                 Some(Weights {
-                    name: name.clone(),
-                    of_class: full(list(w)?)?,
+                    name: w["name"].as_str()?.to_owned(),
+                    of_class: full(list(&w["of_class"])?)?,
                 })
             })
             .collect::<Option<_>>()?;
@@ -269,10 +271,5 @@ impl Classifier {
             numeric,
             classes,
         })
-    }
-
-    /// Number of 0/1 features, as a float: for reports.
-    pub fn features(&self) -> f64 {
-        size(self.weights.len())
     }
 }

@@ -56,6 +56,34 @@ pub struct Factor {
     pub levels: Vec<String>,
 }
 
+/// How the log-odds of two classes are written as the terms of a formula.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Term {
+    /// An indicator: the weight of a feature, less that of the reference level (which goes to the intercept).
+    Indicator {
+        /// The term's name.
+        term: String,
+        /// The feature.
+        feature: String,
+        /// The feature of the reference level, if that has one.
+        reference: Option<String>,
+    },
+    /// A number.
+    Linear {
+        /// The term's name.
+        term: String,
+        /// The numeric feature.
+        feature: String,
+    },
+    /// Its square.
+    Square {
+        /// The term's name.
+        term: String,
+        /// The numeric feature.
+        feature: String,
+    },
+}
+
 /// What is told from what.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
@@ -69,6 +97,8 @@ pub struct Spec {
     pub items: Items,
     /// Numbers with declared bounds, taken as Gaussian within each class.
     pub numeric: Vec<(String, Expr)>,
+    /// For two classes: the log-odds as the terms of a formula, added to the value.
+    pub formula: Vec<Term>,
     /// Public facts copied into the value.
     pub metadata: Value,
 }
@@ -82,6 +112,7 @@ impl Spec {
             factors: Vec::new(),
             items: Items::none(),
             numeric: Vec::new(),
+            formula: Vec::new(),
             metadata: json!({}),
         }
     }
@@ -228,6 +259,7 @@ pub fn prepare(
             names: items.names,
             numeric,
             classes: spec.classes.clone(),
+            formula: spec.formula.clone(),
             metadata: spec.metadata.clone(),
             config,
         }),
@@ -309,6 +341,7 @@ struct NaiveBayes {
     names: Vec<String>,
     numeric: Vec<Column>,
     classes: Vec<String>,
+    formula: Vec<Term>,
     metadata: Value,
     config: Config,
 }
@@ -436,7 +469,10 @@ impl Mechanism for NaiveBayes {
             "smoothing": numbers(&[smoothing])[0],
             "noise_sd": numbers(&[sd])[0],
         });
-        let value = with_metadata(value, &classifier.to_json());
+        let mut value = with_metadata(value, &classifier.to_json());
+        if let Some(terms) = terms(&self.formula, &classifier) {
+            value = with_metadata(value, &json!({ "terms": terms }));
+        }
         Ok(Answer {
             value: with_metadata(value, &self.metadata),
             error_95: None,
@@ -447,4 +483,47 @@ impl Mechanism for NaiveBayes {
             },
         })
     }
+}
+
+/// The log-odds as terms, intercept first; none without a formula or with other than two classes.
+fn terms(formula: &[Term], classifier: &Classifier) -> Option<Vec<Value>> {
+    if formula.is_empty() {
+        return None;
+    }
+    let (mut intercept, weights, quadratic) = classifier.log_odds()?;
+    let weight = |name: &str| {
+        let at = classifier.weights.iter().position(|w| w.name == name);
+        at.and_then(|i| weights.get(i).copied()).unwrap_or(0.0)
+    };
+    let number = |name: &str| {
+        let at = classifier.numeric.iter().position(|n| n.name == name);
+        at.and_then(|i| quadratic.get(i).copied())
+            .unwrap_or((0.0, 0.0))
+    };
+    let mut references: Vec<&String> = Vec::new();
+    let mut out = Vec::with_capacity(formula.len() + 1);
+    for t in formula {
+        let (term, estimate) = match t {
+            Term::Indicator {
+                term,
+                feature,
+                reference,
+            } => {
+                let base = reference.as_ref().map_or(0.0, |r| weight(r));
+                references.extend(reference);
+                (term, weight(feature) - base)
+            }
+            Term::Linear { term, feature } => (term, number(feature).0),
+            Term::Square { term, feature } => (term, number(feature).1),
+        };
+        out.push(json!({"name": term, "estimate": numbers(&[estimate])[0]}));
+    }
+    references.sort_unstable();
+    references.dedup();
+    intercept += references.iter().map(|r| weight(r)).sum::<f64>();
+    out.insert(
+        0,
+        json!({"name": "(Intercept)", "estimate": numbers(&[intercept])[0]}),
+    );
+    Some(out)
 }

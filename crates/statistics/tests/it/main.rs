@@ -3,8 +3,10 @@
 mod accuracy;
 mod contract;
 mod counters;
+mod features;
 mod golden;
 mod histogram;
+mod naive_bayes;
 mod seeded;
 mod selection;
 mod support;
