@@ -232,3 +232,161 @@ pub(crate) fn accuracy(
         "each count by class carries noise of standard deviation {noise:.1}"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use reticent_accounting::Relation;
+    use reticent_mechanisms::program::RowProgram;
+    use reticent_mechanisms::rows::{Batch, Cells, Column, Missing};
+    use reticent_mechanisms::source::Memory;
+    use reticent_mechanisms::{Context, Simulated, Unit, simulate};
+    use reticent_noise::{Noise, Seeded, Silent};
+    use reticent_statistics::naive_bayes::Classifier;
+
+    use super::*;
+    use crate::model::Model;
+
+    fn schema() -> Schema {
+        let column = |name: &str, kind| Column {
+            name: name.to_owned(),
+            kind,
+            missing: Missing::Drop,
+        };
+        let levels = |of: &[&str]| Kind::Levels {
+            levels: of.iter().map(|l| (*l).to_owned()).collect(),
+            other: None,
+        };
+        let number = |lower, upper| Kind::Real { lower, upper };
+        Schema {
+            columns: vec![
+                column("y", levels(&["no", "yes"])),
+                column("three", levels(&["a", "b", "c"])),
+                column("two", levels(&["p", "q"])),
+                column("x value", number(0.0, 10.0)),
+                column("z", number(-1.0, 1.0)),
+            ],
+        }
+    }
+
+    fn spec_of(formula: &str) -> NaiveBayesSpec {
+        NaiveBayesSpec {
+            formula: formula.to_owned(),
+            positive: None,
+            smoothing: Some(1.0),
+        }
+    }
+
+    /// The model read back from a release predicts what the classifier does, record by record: all levels, also with another
+    /// reference, conditions, numbers and their squares.
+    #[test]
+    fn the_released_model_is_the_classifier() {
+        let schema = schema();
+        let mut random = Seeded::new(3);
+        let mut next = |n: u64| u32::try_from(random.bits() % n).unwrap();
+        let rows: Vec<[u32; 5]> = (0..500)
+            .map(|_| {
+                let y = next(2);
+                [
+                    y,
+                    (next(3) + y) % 3,
+                    next(2 + u64::from(y)) % 2,
+                    next(6) + 2 * y,
+                    next(10),
+                ]
+            })
+            .collect();
+        let codes = |i: usize| Cells::Code(rows.iter().map(|r| r[i]).collect());
+        let x = |r: &[u32; 5]| f64::from(r[3]);
+        let z = |r: &[u32; 5]| f64::from(r[4]) / 5.0 - 1.0;
+        let numbers = |f: &dyn Fn(&[u32; 5]) -> f64| Cells::Real(rows.iter().map(f).collect());
+        let batch = Batch::new(
+            500,
+            vec![codes(0), codes(1), codes(2), numbers(&x), numbers(&z)],
+        );
+        let source = Memory::new(schema.clone().into(), vec![batch]);
+        let context = Context::records(Relation::AddRemove);
+        let facts = Facts {
+            schema: &schema,
+            filter: None,
+            context: &context,
+            rows: None,
+            positive_rate: None,
+        };
+        for formula in [
+            "y ~ three + two + `x value` + (z > 0)",
+            "y ~ relevel(three, ref = \"b\") + relevel(two, ref = \"q\") + z",
+        ] {
+            let spec = self::spec(&schema, &spec_of(formula)).unwrap();
+            let config = Config {
+                smoothing: Some(1.0),
+                ..Config::new(CountsPayment::Pure {
+                    epsilon: Rational::from(1u8),
+                })
+            };
+            let prepared = naive_bayes::prepare(&facts, &spec, config).unwrap();
+            let program = RowProgram {
+                terms: prepared.terms,
+                ..RowProgram::default()
+            };
+            let mechanism = prepared.mechanism.as_ref();
+            let mut silent = Silent;
+            let Simulated((answer, _)) = simulate(
+                &source,
+                Unit::Row,
+                &context,
+                &program,
+                mechanism,
+                &mut silent,
+            )
+            .unwrap();
+            let classifier = Classifier::read(&answer.value).unwrap();
+            let model = Model::read(&answer.value).unwrap();
+            assert_eq!(model.positive.as_deref(), Some("yes"));
+            let predictor = model.linear_predictor(&model.design(&schema).unwrap());
+            for r in &rows {
+                let names = [
+                    format!("three={}", ["a", "b", "c"][r[1] as usize]),
+                    format!("two={}", ["p", "q"][r[2] as usize]),
+                ];
+                let held =
+                    |w: &str| names.iter().any(|n| n == w) || (w.contains('>') && z(r) > 0.0);
+                let has: Vec<usize> = (0..classifier.weights.len())
+                    .filter(|i| held(&classifier.weights[*i].name))
+                    .collect();
+                let numeric: Vec<f64> = classifier
+                    .numeric
+                    .iter()
+                    .map(|n| if n.name == "z" { z(r) } else { x(r) })
+                    .collect();
+                let scores = classifier.scores(&has, &numeric);
+                let cells = [
+                    f64::from(r[0]),
+                    f64::from(r[1]),
+                    f64::from(r[2]),
+                    x(r),
+                    z(r),
+                ];
+                let odds =
+                    crate::predict::evaluate(&predictor, &cells.into_iter().enumerate().collect());
+                assert!(
+                    (odds - (scores[1] - scores[0])).abs() < 1e-8,
+                    "{formula} {r:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn formulas_that_do_more_are_refused() {
+        for formula in [
+            "y ~ three:two",
+            "y ~ log1p(z + 2)",
+            "y ~ I(z^2)",
+            "y ~ 0 + three",
+            "y ~ w",
+        ] {
+            let refusal = check(&schema(), &spec_of(formula)).unwrap_err();
+            assert!(!refusal.to_string().is_empty(), "{formula}");
+        }
+    }
+}

@@ -116,7 +116,7 @@ fn field(text: &str) -> String {
 }
 
 /// Numbers (levels: the index) of one row by schema position.
-type Cells = HashMap<usize, f64>;
+pub(crate) type Cells = HashMap<usize, f64>;
 
 struct Rows {
     cells: Vec<Option<Cells>>,
@@ -219,7 +219,7 @@ fn parsed(text: Option<&str>) -> Option<f64> {
         .filter(|x| !x.is_nan())
 }
 
-fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
+pub(crate) fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
     let truth = |t: bool| if t { 1.0 } else { 0.0 };
     let of = |e: &Expr| evaluate(e, cells);
     match expr {

@@ -22,6 +22,7 @@ use reticent_statistics::naive_bayes::{self, Classifier, Spec};
 use reticent_statistics::{DesignSpec, Facts, Prepared, logistic};
 use serde_json::{Value, json};
 
+use super::empirical_roc::{Curve, Scored, error};
 use crate::real;
 use crate::study::{Findings, Form, StudyError};
 
@@ -115,7 +116,7 @@ impl Texts {
     /// The fold of a record: a seeded shuffle.
     fn fold(i: usize) -> usize {
         let mut noise = Seeded::stream(SEED, i as u64);
-        (noise.bits() % FOLDS as u64) as usize
+        usize::try_from(noise.bits() % FOLDS as u64).unwrap_or(0)
     }
 
     fn schema(&self) -> &Schema {
@@ -155,7 +156,7 @@ fn context() -> Context {
     Context::records(Relation::AddRemove)
 }
 
-fn facts<'a>(schema: &'a Schema, context: &'a Context) -> Facts<'a> {
+pub(crate) fn facts<'a>(schema: &'a Schema, context: &'a Context) -> Facts<'a> {
     Facts {
         schema,
         filter: None,
@@ -165,7 +166,7 @@ fn facts<'a>(schema: &'a Schema, context: &'a Context) -> Facts<'a> {
     }
 }
 
-fn release(
+pub(crate) fn release(
     source: &Memory,
     context: &Context,
     prepared: &Prepared,
@@ -279,10 +280,11 @@ pub fn accuracy(texts: &Texts, way: Way, runs: u32) -> Result<f64, StudyError> {
         .map(|(run, fold)| {
             let stream = u64::from(*run) * 1000 + *fold as u64;
             let mut seeded = Seeded::stream(SEED + 1, stream);
+            let mut silent = Silent;
             let noise: &mut dyn Noise = if way.epsilon.is_some() {
                 &mut seeded
             } else {
-                &mut Silent
+                &mut silent
             };
             let (chosen, model) = fit(texts, *fold, way, noise)?;
             Ok(texts.accuracy(*fold, &model, &chosen))
@@ -299,6 +301,7 @@ fn majority(texts: &Texts) -> f64 {
 }
 
 /// Figure 2: logistic regression on the k words of a selection.
+#[allow(clippy::too_many_lines, reason = "one experiment, step by step")]
 fn logistic_accuracy(
     texts: &Texts,
     selection: Option<(Scoring, Method, u32)>,
@@ -439,6 +442,23 @@ pub fn f1(
     Ok(all.iter().sum::<f64>() / real(all.len()))
 }
 
+/// The test records of one fold, scored by the classifier of the others without noise.
+fn scored(texts: &Texts) -> Result<Scored, StudyError> {
+    let way = Way {
+        how: How::All,
+        most: 20,
+        epsilon: None,
+    };
+    let (_, model) = fit(texts, 0, way, &mut Silent)?;
+    let test = (0..texts.records.len()).filter(|i| Texts::fold(*i) == 0);
+    Ok(test
+        .filter_map(|i| {
+            let p = model.probabilities(texts.all.get(i)?, &[]);
+            Some((*p.get(1)?, texts.records.get(i)?.0 == 1))
+        })
+        .collect())
+}
+
 fn share(x: f64) -> String {
     format!("{x:.3}")
 }
@@ -491,6 +511,9 @@ const KEPT: u32 = 200;
 
 /// The ways of figure 1 by name.
 pub fn ways(epsilon: u32) -> Vec<(&'static str, Way)> {
+    use Scoring::{
+        DifferenceCount as Dc, InformationGain as Ig, PurityIndex as Pi, TotalCount as Tc,
+    };
     let private = |how, most| Way {
         how,
         most,
@@ -505,9 +528,6 @@ pub fn ways(epsilon: u32) -> Vec<(&'static str, Way)> {
     let few = Keep::Top(30);
     let own = |s, m, share| How::Select(s, m, top, share);
     let vector = Method::SparseVector { answers: 50 };
-    use Scoring::{
-        DifferenceCount as Dc, InformationGain as Ig, PurityIndex as Pi, TotalCount as Tc,
-    };
     vec![
         ("no noise, all", exact(How::All)),
         ("no noise, TC", exact(How::Free(Tc, top))),
@@ -554,6 +574,7 @@ pub fn ways(epsilon: u32) -> Vec<(&'static str, Way)> {
 ///
 /// # Errors
 /// When the data are not there or a release cannot be made.
+#[allow(clippy::too_many_lines, reason = "a list of figures")]
 pub fn run(form: Form) -> Result<Findings, StudyError> {
     let sets = sets(form)?;
     let runs = form.pick(1, 2);
@@ -611,6 +632,44 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
         ] {
             let f = f1(sms, *t, method, 100, form.pick(2, 20))?;
             row("3", sms.name, &format!("F1 above {t}: {name}"), f);
+        }
+    }
+    for texts in sets.iter().take(2) {
+        let test = scored(texts)?;
+        let n = u32::try_from(test.len()).unwrap_or(u32::MAX);
+        for epsilon in [100, 50, 25, 10] {
+            for k in [10u32, 9, 8, 7] {
+                if form == Form::Quick && (k != 7 || epsilon != 100) {
+                    continue;
+                }
+                let curves = [
+                    (format!("Laplace, {k} thresholds"), Curve::Laplace(k)),
+                    (
+                        format!("fixed space, n/{}", 1 << (10 - k)),
+                        Curve::FixedSpace((n >> (10 - k)).max(2)),
+                    ),
+                    (format!("medians, 2^{k}"), Curve::Medians(k)),
+                ];
+                for (name, curve) in curves {
+                    let e = error(&test, curve, &percent(epsilon), form.pick(3, 10))?;
+                    let figure = if k == 10 { "7, 8, Table 1" } else { "7, 8" };
+                    row(
+                        figure,
+                        texts.name,
+                        &format!("ε = {}: {name}", f64::from(epsilon) / 100.0),
+                        e,
+                    );
+                }
+            }
+            if form == Form::Full {
+                let e = error(&test, Curve::Rule, &percent(epsilon), 10)?;
+                row(
+                    "Table 1",
+                    texts.name,
+                    &format!("ε = {}: our rule", f64::from(epsilon) / 100.0),
+                    e,
+                );
+            }
         }
     }
     if form == Form::Full {
