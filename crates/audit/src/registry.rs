@@ -248,6 +248,8 @@ pub const STEPS: &[Row] = &[
             "selection::item_counts_enumerated",
             "selection::item_counts_matrix",
             "selection::item_counts_canary",
+            "selection::slots_enumerated",
+            "selection::slots_matrix",
         ],
     },
     Row {
@@ -308,6 +310,10 @@ pub const COMPOSITES: &[Row] = &[
         "medians, merged_bins, counts, sums",
     ),
     composite("binned_residuals_against", "medians, counts, sums"),
+    composite("naive_bayes", "item_counts, sums"),
+    composite("select", "item_counts"),
+    composite("select by picks", "selection"),
+    composite("select by sparse vector", "threshold_tests"),
     composite("top_k", "selection, or joint_selection, or counts"),
 ];
 

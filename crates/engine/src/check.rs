@@ -192,6 +192,10 @@ fn check_release(
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
+        KindSpec::NaiveBayes(s) => {
+            model(&s.formula, s.positive.as_deref(), Family::Logistic)?;
+            crate::bayes::check(schema, s)
+        }
         KindSpec::Count | KindSpec::Roc(_) | KindSpec::Threshold(_) | KindSpec::Residuals(_) => {
             Ok(())
         }

@@ -22,7 +22,7 @@ pub use models::{
 };
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "count",
     "sum",
     "mean",
@@ -34,6 +34,7 @@ pub(crate) const NAMES: [&str; 15] = [
     "linear",
     "covariance",
     "regress",
+    "naive_bayes",
     "roc",
     "threshold",
     "residuals",
@@ -72,6 +73,8 @@ pub enum KindSpec {
     Covariance(CovarianceSpec),
     /// Regression from a released covariance matrix.
     Regress(RegressSpec),
+    /// Naive Bayes.
+    NaiveBayes(NaiveBayesSpec),
     /// ROC curve of a released logistic model.
     Roc(RocSpec),
     /// Probability threshold from a released ROC curve.
@@ -256,6 +259,17 @@ pub struct LinearSpec {
     pub reported: Reported,
 }
 
+/// Fields of `naive_bayes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NaiveBayesSpec {
+    /// The formula: outcome ~ columns, each as it is.
+    pub formula: String,
+    /// The outcome level that counts as positive.
+    pub positive: Option<String>,
+    /// Pseudo-count; a public rule on the noise chooses it if absent.
+    pub smoothing: Option<f64>,
+}
+
 /// A released model that a diagnostic examines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelRef {
@@ -385,6 +399,7 @@ impl KindSpec {
             Self::Covariance(_) => "covariance",
             Self::Regress(_) => "regress",
             Self::Threshold(_) => "threshold",
+            Self::NaiveBayes(_) => "naive_bayes",
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
@@ -399,7 +414,9 @@ impl KindSpec {
     /// The part it reads when the plan has a split and names none: fits train, diagnostics test.
     pub fn default_part(&self) -> Option<&'static str> {
         match self {
-            Self::Logistic(_) | Self::Linear(_) | Self::Covariance(_) => Some("train"),
+            Self::Logistic(_) | Self::Linear(_) | Self::Covariance(_) | Self::NaiveBayes(_) => {
+                Some("train")
+            }
             Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => Some("test"),
             _ => None,
         }
@@ -520,6 +537,9 @@ impl KindSpec {
                         ("against", against),
                     ],
                 )
+            }
+            Self::NaiveBayes(s) => {
+                json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing})
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Schema, formula, registration, scanning, plans, sessions and reports.
 
 pub mod accuracy;
+mod bayes;
 pub mod books;
 pub mod budget;
 pub mod check;
@@ -30,6 +31,7 @@ pub mod session;
 pub mod smartnoise;
 pub mod stream;
 pub mod suggest;
+pub mod text;
 
 pub use failure::{Error, Failure};
 pub use reticent_accounting as accounting;

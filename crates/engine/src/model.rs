@@ -51,7 +51,7 @@ impl Model {
     pub fn read(value: &Value) -> Result<Self, ModelError> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let family = match text("family").as_deref() {
-            Some("logistic") => Family::Logistic,
+            Some("logistic" | "naive_bayes") => Family::Logistic,
             Some("linear") => Family::Linear,
             _ => return Err(ModelError(
                 "the release is not a model: it has no \"family\" of \"logistic\" or \"linear\""

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use reticent_mechanisms::program::{Comparison, Expr, Function};
+use reticent_mechanisms::program::{Comparison, Expr, Function, entry};
 use reticent_mechanisms::rows::{Kind, Missing, Schema};
 use serde_json::{Value, json};
 
@@ -200,7 +200,7 @@ fn field(text: &str) -> String {
 }
 
 /// Numbers (levels: the index) of one row by schema position.
-type Cells = HashMap<usize, f64>;
+pub(crate) type Cells = HashMap<usize, f64>;
 
 struct Rows {
     cells: Vec<Option<Cells>>,
@@ -303,7 +303,7 @@ fn parsed(text: Option<&str>) -> Option<f64> {
         .filter(|x| !x.is_nan())
 }
 
-fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
+pub(crate) fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
     let truth = |t: bool| if t { 1.0 } else { 0.0 };
     let of = |e: &Expr| evaluate(e, cells);
     match expr {
@@ -352,5 +352,6 @@ fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
         Expr::And(a, b) => truth(of(a) != 0.0 && of(b) != 0.0),
         Expr::Or(a, b) => truth(of(a) != 0.0 || of(b) != 0.0),
         Expr::Not(a) => truth(of(a) == 0.0),
+        Expr::Lookup(a, table) => entry(table, of(a)),
     }
 }

@@ -163,7 +163,7 @@ mod tests {
         match kind {
             "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
             "crosstab" | "covariance" => "columns = [\"x\"]",
-            "logistic" | "linear" => "formula = \"y ~ x\"",
+            "logistic" | "linear" | "naive_bayes" => "formula = \"y ~ x\"",
             "regress" => "from = \"cov\"\nformula = \"y ~ x\"",
             "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",

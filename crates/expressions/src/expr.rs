@@ -121,6 +121,8 @@ pub enum Expr {
     Or(Box<Expr>, Box<Expr>),
     /// 1 if zero.
     Not(Box<Expr>),
+    /// The entry of a public table at the argument, rounded down; outside the table its nearest end, 0 if it is empty.
+    Lookup(Box<Expr>, Vec<f64>),
 }
 
 #[allow(
@@ -178,11 +180,27 @@ impl Expr {
                 a.walk(visit);
                 b.walk(visit);
             }
-            Self::Power(a, _) | Self::Call(_, a) | Self::Clamp(a, _) | Self::Not(a) => {
+            Self::Power(a, _)
+            | Self::Call(_, a)
+            | Self::Clamp(a, _)
+            | Self::Not(a)
+            | Self::Lookup(a, _) => {
                 a.walk(visit);
             }
         }
     }
+}
+
+/// The entry of a table at x, rounded down; the nearest end outside of it, the first for NaN, 0 if it is empty.
+#[inline]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates; NaN gives 0"
+)]
+pub fn entry(table: &[f64], x: f64) -> f64 {
+    let at = (x.max(0.0) as usize).min(table.len().saturating_sub(1));
+    table.get(at).copied().unwrap_or(0.0)
 }
 
 /// Applies a function; libm, so that every machine computes the same bits.

@@ -33,6 +33,6 @@ mod expr;
 mod schema;
 mod scope;
 
-pub use expr::{Comparison, Expr, Function, Interval, apply};
+pub use expr::{Comparison, Expr, Function, Interval, apply, entry};
 pub use schema::{Column, Kind, Missing, Schema};
 pub use scope::{ProgramError, Scope, bounds, columns, squared_norm_bound};

@@ -230,6 +230,10 @@ impl<'a> Scope<'a> {
                 self.interval(a)?;
                 Ok(truth)
             }
+            Expr::Lookup(a, table) => {
+                self.interval(a)?;
+                Interval::hull(if table.is_empty() { &[0.0] } else { table })
+            }
         }
     }
 

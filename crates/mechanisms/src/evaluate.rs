@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use reticent_expressions::apply;
+use reticent_expressions::{apply, entry};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -391,6 +391,7 @@ impl Inputs<'_> {
             Expr::And(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 && y != 0.0)),
             Expr::Or(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 || y != 0.0)),
             Expr::Not(a) => self.each(a, terms, n, |x| truth(x == 0.0)),
+            Expr::Lookup(a, table) => self.each(a, terms, n, |x| entry(table, x)),
         }
     }
 
@@ -571,7 +572,7 @@ mod tests {
             8 => Expr::And(a, b),
             9 => Expr::Or(a, b),
             10 => Expr::Not(a),
-            11 => leaf(random),
+            11 => Expr::Lookup(a, vec![0.5, -2.0, 1.0]),
             _ => {
                 let f = pick(
                     &[

@@ -213,6 +213,25 @@ pub enum Fold {
         /// Counts by the cells of this axis (a label); none means one cell.
         class: Option<Axis>,
     },
+    /// As [`Fold::Items`], for many items of which a record has few: each slot holds the number of an item.
+    Slots {
+        /// The terms that hold item numbers, one item each; a record counts once for every item it names.
+        slots: Range<usize>,
+        /// Number of items m; a slot outside 0..m is empty.
+        items: u32,
+        /// How many items of a record count: the first ones in the order of the slots.
+        most: u32,
+        /// Counts by the cells of this axis (a label); none means one cell.
+        class: Option<Axis>,
+    },
+}
+
+/// The shape of [`Fold::Items`] and [`Fold::Slots`].
+pub(crate) struct ItemShape {
+    pub(crate) items: usize,
+    pub(crate) classes: usize,
+    /// Items of one record that can count.
+    pub(crate) most: u32,
 }
 
 /// The integers of a fold. No `Debug`: they are confidential.
@@ -253,11 +272,26 @@ impl Fold {
                     .saturating_add(usize::from(response.is_some()));
                 p.saturating_mul(p.saturating_add(1)) / 2
             }
-            Self::Items { items, class, .. } => items
-                .len()
-                .saturating_add(1)
-                .saturating_mul(class.as_ref().map_or(1, |a| a.cut.cells())),
+            Self::Items { .. } | Self::Slots { .. } => self.items().map_or(0, |shape| {
+                shape.items.saturating_add(1).saturating_mul(shape.classes)
+            }),
         }
+    }
+
+    /// What a fold of items counts.
+    pub(crate) fn items(&self) -> Option<ItemShape> {
+        let (items, class, most) = match self {
+            Self::Items { items, most, class } => (items.len(), class, *most),
+            Self::Slots {
+                items, most, class, ..
+            } => (*items as usize, class, *most),
+            _ => return None,
+        };
+        Some(ItemShape {
+            items,
+            classes: class.as_ref().map_or(1, |a| a.cut.cells()),
+            most,
+        })
     }
 
     /// Whether the state has no entries (it never has none).
@@ -281,6 +315,14 @@ impl Fold {
             } => crate::moments::add(terms.clone(), *response, *shorten, *bits, state, rows),
             Self::Items { items, most, class } => {
                 crate::items::add(items.clone(), *most, class.as_ref(), state, rows);
+            }
+            Self::Slots {
+                slots,
+                items,
+                most,
+                class,
+            } => {
+                crate::items::add_slots(slots.clone(), (*items, *most), class.as_ref(), state, rows)
             }
         }
     }

@@ -3,7 +3,8 @@
 //! # Lemma
 //! The state of [`Fold::Items`](crate::fold::Fold::Items) with m items, at most s = `most` items of a record and C classes
 //! holds n(i, c) for item i and class c (item by item), then the class counts n(c). Which items of a record count is
-//! a function of that record alone (the first s it has, in the public order of the terms), and so is its class. Hence
+//! a function of that record alone (the first s it has, in the public order of the terms), and so is its class. In
+//! [`Fold::Slots`](crate::fold::Fold::Slots) it has the items its slots name, in that order, each once. Hence
 //!
 //! | | add or remove a record | replace a record |
 //! |---|---|---|
@@ -30,12 +31,8 @@ pub(crate) fn add(
     state: &mut State,
     rows: &Evaluated,
 ) {
-    let classes = class.map_or(1, |a| a.cut.cells());
+    let (classes, of_row) = classes(class, rows);
     let last = items.len().saturating_mul(classes);
-    let of_row: Vec<usize> = match class.and_then(|a| rows.terms.get(a.term).map(|t| (a, t))) {
-        Some((axis, values)) => values.iter().map(|x| axis.cut.cell(*x)).collect(),
-        None => vec![0; rows.rows],
-    };
     let mut count = |at: usize| {
         if let Some(s) = state.0.get_mut(at) {
             *s = s.saturating_add(1);
@@ -54,6 +51,55 @@ pub(crate) fn add(
         }
     }
     of_row.iter().for_each(|c| count(last.saturating_add(*c)));
+}
+
+/// Number of classes, and the class of every record.
+fn classes(class: Option<&Axis>, rows: &Evaluated) -> (usize, Vec<usize>) {
+    let of_row = match class.and_then(|a| rows.terms.get(a.term).map(|t| (a, t))) {
+        Some((axis, values)) => values.iter().map(|x| axis.cut.cell(*x)).collect(),
+        None => vec![0; rows.rows],
+    };
+    (class.map_or(1, |a| a.cut.cells()), of_row)
+}
+
+/// Adds the records of a batch whose terms `slots` hold item numbers. A slot that is not a number is empty.
+pub(crate) fn add_slots(
+    slots: Range<usize>,
+    (items, most): (u32, u32),
+    class: Option<&Axis>,
+    state: &mut State,
+    rows: &Evaluated,
+) {
+    let (classes, of_row) = classes(class, rows);
+    let last = (items as usize).saturating_mul(classes);
+    let slots: Vec<&Vec<f64>> = rows.terms.get(slots).unwrap_or_default().iter().collect();
+    let mut count = |at: usize| {
+        if let Some(s) = state.0.get_mut(at) {
+            *s = s.saturating_add(1);
+        }
+    };
+    // the items of one record so far: an item it names again does not count again
+    let mut seen: Vec<u32> = Vec::with_capacity(slots.len());
+    for (row, c) in of_row.iter().enumerate() {
+        seen.clear();
+        for x in slots.iter().filter_map(|slot| slot.get(row)) {
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "within 0..items, which is a u32"
+            )]
+            let item = if *x >= 0.0 && *x < f64::from(items) {
+                *x as u32
+            } else {
+                continue;
+            };
+            if seen.len() < most as usize && !seen.contains(&item) {
+                seen.push(item);
+                count((item as usize).saturating_mul(classes).saturating_add(*c));
+            }
+        }
+        count(last.saturating_add(*c));
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +143,48 @@ mod tests {
         assert_eq!(state(&fold(0, true), &rows), [0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(state(&fold(2, false), &rows), [1, 2, 2, 3]);
         assert_eq!(state(&fold(2, false), &[]), [0, 0, 0, 0]);
+    }
+
+    /// Slots: what is no item number is empty, what is named twice counts once, and the lemma's table holds for every
+    /// pair of records with three slots of three items and a label.
+    #[test]
+    fn slots_count_every_item_once() {
+        let fold = |most| Fold::Slots {
+            slots: 0..3,
+            items: 3,
+            most,
+            class: Some(Axis {
+                term: 3,
+                cut: Cut::Whole(2),
+            }),
+        };
+        let rows = [
+            [0.0, 0.0, 2.0, 0.0],
+            [2.5, 3.0, -1.0, 1.0],
+            [f64::NAN, f64::INFINITY, 1.0, 1.0],
+        ];
+        assert_eq!(state(&fold(3), &rows), [1, 0, 0, 1, 1, 1, 1, 2]);
+        assert_eq!(state(&fold(1), &rows), [1, 0, 0, 1, 0, 1, 1, 2]);
+        let cells = [-1.0, 0.0, 1.0, 2.0, 3.0];
+        for most in 0..=3 {
+            let mut alone: Vec<Vec<i128>> = Vec::new();
+            for a in cells {
+                for b in cells {
+                    for c in cells {
+                        alone.extend([0.0, 1.0].map(|l| state(&fold(most), &[[a, b, c, l]])));
+                    }
+                }
+            }
+            let l1 = |a: &[i128], b: &[i128]| -> i128 {
+                a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+            };
+            let none = vec![0; 8];
+            let s = i128::from(most);
+            assert_eq!(alone.iter().map(|a| l1(a, &none)).max(), Some(s + 1));
+            let pairs = || alone.iter().flat_map(|a| alone.iter().map(move |b| (a, b)));
+            assert_eq!(pairs().map(|(a, b)| l1(a, b)).max(), Some(2 * s + 2));
+            assert!(pairs().all(|(a, b)| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1)));
+        }
     }
 
     /// The lemma's table by brute force over all records with three items and a label.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::rows::Schema;
 
 pub use reticent_expressions::{
-    Comparison, Expr, Function, Interval, ProgramError, Scope, squared_norm_bound,
+    Comparison, Expr, Function, Interval, ProgramError, Scope, entry, squared_norm_bound,
 };
 
 /// What a content split hashes.

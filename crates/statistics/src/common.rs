@@ -209,6 +209,7 @@ pub(crate) fn is_whole(expr: &Expr, schema: &Schema) -> bool {
         Expr::Clamp(a, i) => {
             is_whole(a, schema) && i.lower.fract() == 0.0 && i.upper.fract() == 0.0
         }
+        Expr::Lookup(_, table) => table.iter().all(|x| x.fract() == 0.0),
         Expr::Term(_) | Expr::Div(..) | Expr::Call(..) => false,
     }
 }

@@ -9,6 +9,7 @@
 //! * [`histogram`]: ten algorithms for counts of many cells and range queries.
 //! * [`covariance`]: second moments, and any regression from them at no cost; [`threshold`]: classes from a released ROC.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
+//! * [`naive_bayes`], [`features`]: classification from noisy counts, and which features are worth it.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`counters`]: strategies for running totals and the totals of their noisy answers.
 //! * [`accuracy`]: error from ε and ε from error.
@@ -27,10 +28,12 @@ mod curve;
 mod derived;
 mod design;
 mod ends;
+pub mod features;
 pub mod histogram;
 pub mod linear;
 pub mod logistic;
 pub mod model;
+pub mod naive_bayes;
 pub mod planning;
 pub mod residuals;
 pub mod roc;

@@ -5,6 +5,8 @@ pub mod adult_binned;
 pub mod adult_roc;
 pub mod covariance;
 pub mod dpbench;
+pub mod empirical_ml;
+pub mod empirical_roc;
 pub mod models;
 pub mod pegasus;
 pub(crate) mod pums;

@@ -42,6 +42,15 @@ pub fn value(expr: &Expr, table: &Table, row: usize) -> Option<f64> {
                 Function::Abs => x.abs(),
             }
         }
+        Expr::Lookup(a, table) => {
+            let x = of(a)?.max(0.0);
+            let ends = (1u32..).map(f64::from).zip(table);
+            let (_, entry) = ends
+                .clone()
+                .find(|(end, _)| x < *end)
+                .or_else(|| ends.last())?;
+            *entry
+        }
         Expr::Compare(how, a, b) => {
             let (a, b) = (of(a)?, of(b)?);
             #[allow(clippy::float_cmp, reason = "the language compares numbers exactly")]

@@ -10,10 +10,11 @@ use reticent_audit::registry::COMPOSITES;
 use reticent_audit::tables::real;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::rows::Schema;
+use reticent_statistics::features::{self, Items, Keep};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, covariance, histogram,
-    linear, logistic, residuals, roc, selection, simple,
+    linear, logistic, naive_bayes, residuals, roc, selection, simple,
 };
 use serde_json::Value;
 
@@ -42,6 +43,20 @@ fn axis_of(name: &str, expr: Expr, upper: f64, cells: u32) -> AxisSpec {
             cells,
         },
     }
+}
+
+fn above(k: f64) -> Expr {
+    Expr::Compare(
+        reticent_mechanisms::program::Comparison::Greater,
+        Box::new(x()),
+        Box::new(Expr::Constant(k)),
+    )
+}
+
+/// Three features of which a record has up to two.
+fn words() -> Items {
+    let each = [1.0, 2.0, 3.0].map(|k| (format!("x > {k}"), above(k)));
+    Items::indicators(each.to_vec(), 2)
 }
 
 fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
@@ -143,6 +158,38 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
                 ..histogram::Config::new(method, e)
             };
             histogram::prepare(facts, axes, config)
+        }
+        "naive_bayes" => {
+            let spec = naive_bayes::Spec {
+                factors: vec![naive_bayes::Factor {
+                    name: "x > 2".to_owned(),
+                    expr: above(2.0),
+                    levels: vec!["no".to_owned(), "yes".to_owned()],
+                }],
+                items: words(),
+                numeric: vec![("x".to_owned(), x())],
+                ..naive_bayes::Spec::new(y(), vec!["0".to_owned(), "1".to_owned()])
+            };
+            let config = naive_bayes::Config::new(Payment::Pure { epsilon: e });
+            naive_bayes::prepare(facts, &spec, config)
+        }
+        "select" | "select by picks" | "select by sparse vector" => {
+            let (keep, method) = match name {
+                "select" => (Keep::Above(1.0), features::Method::Clusters(2)),
+                "select by picks" => (Keep::Top(2), features::Method::Picks),
+                _ => {
+                    let method = features::Method::SparseVector { answers: 1 };
+                    (Keep::Above(1.0), method)
+                }
+            };
+            let config = features::Config {
+                payment: Payment::Pure { epsilon: e },
+                scoring: features::Scoring::TotalCount,
+                keep,
+                method: Some(method),
+                metadata: Value::Null,
+            };
+            features::select(facts, &words(), &y(), config)
         }
         "top_k" => selection::top_k(facts, &axis_of("x", x(), 4.0, 4), 1, None, &e),
         other => panic!("no constructor for {other}: add it here"),

@@ -985,6 +985,95 @@ fn item_counts_enumerated() {
 #[test]
 fn item_counts_canary() {
     few_items(ratio(4, 1)).canary([1.0, 1.0]);
+    few_slots(1, ratio(4, 1)).canary([1.0, 1.0]);
+}
+
+/// Two slots that name items of 0..2, of which the first `most` count; 2 is no item.
+fn few_slots(most: u32, epsilon: Rational) -> Audit {
+    let records: Vec<Vec<f64>> = [[2.0, 2.0], [0.0, 2.0], [0.0, 1.0], [1.0, 1.0]]
+        .map(|r| r.to_vec())
+        .to_vec();
+    let fold = Fold::Slots {
+        slots: 0..2,
+        items: 2,
+        most,
+        class: None,
+    };
+    let step = ItemCounts {
+        name: "words".to_owned(),
+        payment: pure(epsilon),
+        most,
+        classes: false,
+    };
+    let columns = vec![real("a", 0.0, 2.0), real("b", 0.0, 2.0)];
+    Audit::new(
+        Universe::rows(Schema { columns }, records),
+        2,
+        Purchases::one(fold, Purchase::ItemCounts(step)),
+        2,
+    )
+}
+
+/// Words in slots: the bound is the number that counts, and a word named twice is not paid twice.
+#[test]
+fn slots_enumerated() {
+    few_slots(1, ratio(4, 1)).check([(1.0, 1.0), (1.0, 1.0)]);
+    let mut wide = few_slots(1, ratio(4, 1));
+    wide.mechanism.0[0].0 = Fold::Slots {
+        slots: 0..2,
+        items: 2,
+        most: 2,
+        class: None,
+    };
+    for relation in RELATIONS {
+        let refused = wide.with(relation, |case| case.losses(&wide.tables));
+        assert!(refused.is_err());
+    }
+}
+
+/// Instance 12 in slots: m = 4, s = 2, all ordered pairs of words and a label: L1 3 | 6 with the labels, 2 | 4 without.
+#[test]
+fn slots_matrix() {
+    let mut records = Vec::new();
+    for a in 0..=4u8 {
+        for b in 0..=4u8 {
+            records.extend([0.0, 1.0].map(|l| vec![f64::from(a), f64::from(b), l]));
+        }
+    }
+    for classes in [false, true] {
+        let fold = Fold::Slots {
+            slots: 0..2,
+            items: 4,
+            most: 2,
+            class: Some(axis(2, Cut::Whole(2))),
+        };
+        let step = ItemCounts {
+            name: "words".to_owned(),
+            payment: pure(ratio(1, 1)),
+            most: 2,
+            classes,
+        };
+        let columns = vec![
+            real("a", 0.0, 4.0),
+            real("b", 0.0, 4.0),
+            real("l", 0.0, 1.0),
+        ];
+        let audit = Audit::new(
+            Universe::rows(Schema { columns }, records.clone()),
+            3,
+            Purchases::one(fold, Purchase::ItemCounts(step)),
+            0,
+        );
+        for (calibrated, touches) in RELATIONS.into_iter().zip([1.0, 2.0]) {
+            let strategy = audit.strategy(calibrated);
+            let l1 = touches * if classes { 3.0 } else { 2.0 };
+            assert!(strategy.noise.iter().all(|n| (n.1 - l1).abs() < 1e-12));
+            let price = audit.price(calibrated);
+            for (i, relation) in RELATIONS.into_iter().enumerate() {
+                close(strategy.loss(relation) / price[i], 1.0, 1e-12);
+            }
+        }
+    }
 }
 
 /// Every step's leaves add up to its ε, in every currency that can pay, for both relations.

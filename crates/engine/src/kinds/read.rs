@@ -11,8 +11,8 @@ use reticent_statistics::simple::{Search, Sides};
 use super::{
     BinnedResidualsSpec, Binning, BoundsSpec, Clip, CovarianceSpec, CrosstabSpec, DEFAULT_CELLS,
     DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra, LogisticSpec,
-    MeanSpec, ModelRef, PureNoise, QuantileMethod, QuantilesSpec, RANGES, RegressSpec, Reported,
-    ResidualsSpec, RocSpec, Scaling, SumSpec, ThresholdSpec,
+    MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod, QuantilesSpec, RANGES,
+    RegressSpec, Reported, ResidualsSpec, RocSpec, Scaling, SumSpec, ThresholdSpec,
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
@@ -59,6 +59,7 @@ impl KindSpec {
             "covariance" => Self::Covariance(CovarianceSpec::read(section)?),
             "regress" => Self::Regress(RegressSpec::read(section, earlier)?),
             "threshold" => Self::Threshold(ThresholdSpec::read(section, earlier)?),
+            "naive_bayes" => Self::NaiveBayes(naive_bayes(section)?),
             "roc" => Self::Roc(roc(section, earlier)?),
             "residuals" => Self::Residuals(ResidualsSpec {
                 model: reference(
@@ -452,6 +453,18 @@ fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
     })
 }
 
+fn naive_bayes(section: &mut Section<'_>) -> Result<NaiveBayesSpec, Refusal> {
+    let formula = formula_of(section)?;
+    let fix = "Write the level that counts as positive, for example positive = \">50K\".";
+    let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
+    let fix = "Write a positive pseudo-count, for example smoothing = 1, or leave it to the rule.";
+    Ok(NaiveBayesSpec {
+        formula,
+        positive,
+        smoothing: positive_real(section, "smoothing", fix)?,
+    })
+}
+
 fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
     let formula = formula_of(section)?;
     let clip = match section.get("clip") {
@@ -573,7 +586,13 @@ fn roc_models(
     let why = "A ROC curve examines a logistic model.";
     let single = section.get("model").is_some();
     let Some(item) = section.get("models") else {
-        return Ok(vec![reference(section, earlier, "model", &["logistic"], why)?]);
+        return Ok(vec![reference(
+            section,
+            earlier,
+            "model",
+            &["logistic"],
+            why,
+        )?]);
     };
     let fix = "Write for example models = [\"small\", \"large\"], or model = \"small\" for one.";
     if single {
@@ -651,6 +670,12 @@ fn binned_residuals(
     })
 }
 
+/// Whether a release is of one of these kinds; naive Bayes gives log-odds like a logistic model.
+fn fits(release: &ReleaseSpec, kinds: &[&str]) -> bool {
+    let name = release.kind.name();
+    kinds.contains(&name) || (name == "naive_bayes" && kinds.contains(&"logistic"))
+}
+
 /// A released value: the id of an earlier release of one of these kinds, or `path#id`.
 pub(super) fn reference(
     section: &mut Section<'_>,
@@ -685,7 +710,7 @@ fn model_named(
         });
     }
     match earlier.iter().find(|r| r.id == text) {
-        Some(found) if kinds.contains(&found.kind.name()) => Ok(ModelRef::Release(text.to_owned())),
+        Some(found) if fits(found, kinds) => Ok(ModelRef::Release(text.to_owned())),
         Some(found) => Err(item
             .refuse(format!(
                 "the release \"{text}\" is of kind \"{}\"",
@@ -695,7 +720,7 @@ fn model_named(
         None => {
             let models: Vec<&str> = earlier
                 .iter()
-                .filter(|r| kinds.contains(&r.kind.name()))
+                .filter(|r| fits(r, kinds))
                 .map(|r| r.id.as_str())
                 .collect();
             let advice = if models.is_empty() {

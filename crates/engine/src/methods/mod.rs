@@ -9,11 +9,12 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, planning,
-    residuals,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, naive_bayes,
+    planning, residuals,
 };
 use serde_json::{Value, json};
 
+use crate::bayes;
 use crate::budget::Payment;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
@@ -84,6 +85,11 @@ pub(crate) fn prepare(
                 noise: models::noise(s.noise),
                 options: models::options(s.reported),
             },
+        ),
+        KindSpec::NaiveBayes(s) => naive_bayes::prepare(
+            &facts,
+            &bayes::spec(schema, s)?,
+            bayes::config(s, context.currency, &entry.payment),
         ),
         KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
         KindSpec::Residuals(s) => {
@@ -207,6 +213,7 @@ pub(crate) fn accuracy(
             return Some("computed from released values: costs nothing".to_owned());
         }
         KindSpec::Roc(s) => crate::examine::expected_roc(&facts, s, epsilon),
+        KindSpec::NaiveBayes(s) => return bayes::accuracy(&facts, schema, s, &entry.payment),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
     };
@@ -232,6 +239,7 @@ pub(crate) fn blank(resolved: &Resolved, entry: &Entry) -> Result<Examined, Refu
         Some(KindSpec::Regress(s)) => (&s.formula, None, Family::Linear),
         Some(KindSpec::Covariance(s)) => return Ok(Examined::Value(models::unreleased(s))),
         Some(KindSpec::Roc(_)) => return Ok(Examined::Value(Value::Null)),
+        Some(KindSpec::NaiveBayes(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
         _ => {
             return Err(Refusal::request("examines a release that is not a model").for_key("model"));
         }

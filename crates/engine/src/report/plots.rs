@@ -33,7 +33,7 @@ pub(super) fn figure(kind: &str, value: &Value, key: &str) -> Option<Figure> {
         "residuals" => residuals(value, key),
         "binned_residuals" => binned(value, key),
         "histogram" => histogram(value, key),
-        "linear" | "regress" | "logistic" => coefficients(value, key),
+        "linear" | "regress" | "logistic" | "naive_bayes" => coefficients(value, key),
         "quantiles" => quantiles(value, key),
         _ => None,
     }

@@ -73,9 +73,9 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
     let code = |key: &str| text(v, key).map(|t| format!("<code>{}</code>", escape(&t)));
     let of_model = code("model").map_or_else(String::new, |m| format!(" of model {m}"));
     match kind {
-        "logistic" | "linear" | "regress" => {
+        "logistic" | "linear" | "regress" | "naive_bayes" => {
             let formula = code("formula").unwrap_or_default();
-            match code("positive").filter(|_| kind == "logistic") {
+            match code("positive").filter(|_| !matches!(kind, "linear" | "regress")) {
                 Some(p) => format!("{formula}, positive outcome {p}"),
                 None => formula,
             }
@@ -237,7 +237,7 @@ pub(super) fn cell(x: Option<f64>) -> Cell {
 fn numbers(kind: &str, v: &Value) -> String {
     match kind {
         "count" | "sum" | "mean" | "bounds" | "threshold" => String::new(),
-        "logistic" => logistic(v),
+        "logistic" | "naive_bayes" => logistic(v),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),
         "roc" => {

@@ -503,6 +503,7 @@ pub(super) fn kind(kind: &str) -> String {
         "covariance" => "Covariance matrix",
         "regress" => "Regression from a covariance",
         "threshold" => "Probability threshold",
+        "naive_bayes" => "Naive Bayes",
         "roc" => "ROC curve",
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
@@ -548,6 +549,11 @@ pub(super) fn reading(kind: &str) -> &'static str {
             "Right of zero: the odds of the positive outcome rise with the term; left of zero they fall. A difference of 0.7 in \
              log odds about doubles the odds. The noise is inside the fit, so these estimates carry no interval; judge \
              the model by its ROC curve and binned residuals."
+        }
+        "naive_bayes" => {
+            "Each term adds its number to the log odds of the positive outcome, as if the features were independent within each \
+             outcome; a number enters by itself and by its square. All of it follows from the noisy counts and sums in \
+             release.json. Judge it by its ROC curve and binned residuals: the order is often good where the probabilities are not."
         }
         "linear" | "regress" => {
             "Each bar covers the true coefficient in 95 of 100 studies, sampling error and privacy noise together. \

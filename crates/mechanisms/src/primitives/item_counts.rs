@@ -9,9 +9,8 @@ use reticent_noise::{Lattice, Scale};
 use super::{Payment, additive};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use crate::fold::Fold;
 
-/// All counts n(item, class) of a [`Fold::Items`], and the class counts n(class) if asked for.
+/// All counts n(item, class) of a [`Fold::Items`](crate::fold::Fold::Items) or [`Fold::Slots`](crate::fold::Fold::Slots), and the class counts n(class) if asked for.
 ///
 /// # Claim
 /// [`Payment::Pure`]: ε-DP; [`Payment::Concentrated`]: ρ-zCDP; [`Payment::Approximate`]: (ε, δ)-DP; each for the context's
@@ -31,8 +30,8 @@ use crate::fold::Fold;
 /// # Arithmetic
 /// Integers; scales are rounded up. A correctly rounded Gaussian added to an integer is the ideal output, rounded.
 /// # Checked by
-/// `selection::{item_counts_enumerated, item_counts_matrix, item_counts_canary}`,
-/// `items::tests::a_record_moves_what_the_lemma_says`
+/// `selection::{item_counts_enumerated, item_counts_matrix, item_counts_canary, slots_enumerated, slots_matrix}`,
+/// `items::tests::{a_record_moves_what_the_lemma_says, slots_count_every_item_once}`
 /// # References
 /// `privacy.md` §12; `decisions.md` table (features, naive Bayes) and §4, instance 12.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +127,7 @@ impl ItemCounts {
 }
 
 impl Desk<'_> {
-    /// Buys the counts of a [`Fold::Items`].
+    /// Buys the counts of a fold of items.
     pub fn item_counts(
         &mut self,
         fold: FoldId,
@@ -136,17 +135,13 @@ impl Desk<'_> {
     ) -> Result<NoisyItems, DeskError> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
-        let (items, classes) = match &fold {
-            Fold::Items { items, most, class } if *most <= step.most => {
-                (items.len(), class.as_ref().map_or(1, |a| a.cut.cells()))
-            }
-            _ => {
-                return Err(DeskError::Misuse(format!(
-                    "{}: needs a fold of at most {} items per record",
-                    step.name, step.most
-                )));
-            }
+        let Some(shape) = fold.items().filter(|shape| shape.most <= step.most) else {
+            return Err(DeskError::Misuse(format!(
+                "{}: needs a fold of at most {} items per record",
+                step.name, step.most
+            )));
         };
+        let (items, classes) = (shape.items, shape.classes);
         let lattice = step.lattice(self.context)?;
         self.record(&step.name, &lattice, 1.0);
         let wanted = items.saturating_add(usize::from(step.classes));

@@ -7,7 +7,6 @@ use super::select::Layers;
 use super::{Sides, additive};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use crate::fold::Fold;
 
 /// Merges the cells of a grid's first axis from the left until each group's noisy count reaches a threshold.
 ///
@@ -74,7 +73,7 @@ impl Desk<'_> {
     ) -> Result<Vec<usize>, DeskError> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
-        if matches!(fold, Fold::Items { .. }) {
+        if fold.items().is_some() {
             return Err(DeskError::Misuse("items cannot be merged".to_owned()));
         }
         let layers = Layers::of(&fold, &state)?;

@@ -263,9 +263,8 @@ pub(crate) struct Layers {
 
 impl Layers {
     pub(crate) fn of(fold: &Fold, state: &State) -> Result<Self, DeskError> {
-        let (first, inner, single) = if let Fold::Items { items, class, .. } = fold {
-            let classes = class.as_ref().map_or(1, |a| a.cut.cells());
-            (items.len(), classes, true)
+        let (first, inner, single) = if let Some(shape) = fold.items() {
+            (shape.items, shape.classes, true)
         } else {
             let shape = grid(fold)?;
             (shape.first, shape.inner, false)

@@ -49,6 +49,21 @@ fn kinds() -> Vec<(&'static str, Make)> {
         ("sum", Box::new(|f, e| simple::sum(f, Expr::Column(0), e))),
         ("mean", Box::new(|f, e| simple::mean(f, Expr::Column(0), e))),
         (
+            "naive_bayes",
+            Box::new(|f, e| crate::naive_bayes::of_columns(f, e)),
+        ),
+        (
+            "select",
+            Box::new(|f, e| crate::features::of_columns(f, e, None)),
+        ),
+        (
+            "select",
+            Box::new(|f, e| {
+                let method = reticent_statistics::features::Method::Clusters(2);
+                crate::features::of_columns(f, e, Some(method))
+            }),
+        ),
+        (
             "histogram",
             Box::new(move |f, e| simple::histogram(f, axis(0), e)),
         ),

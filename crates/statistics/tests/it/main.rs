@@ -3,9 +3,11 @@
 mod accuracy;
 mod contract;
 mod counters;
+mod features;
 mod golden;
 mod histogram;
 mod models;
+mod naive_bayes;
 mod plots;
 mod plots_study;
 mod roc;
