@@ -5,7 +5,7 @@ use std::fmt;
 use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
-    adult_binned, adult_roc, dpbench, pums_linear, pums_residuals, sparse_vector,
+    adult_binned, adult_roc, dpbench, pums_linear, pums_residuals, sparse_vector, which_mechanism,
 };
 
 /// How long a study runs.
@@ -59,6 +59,11 @@ pub const STUDIES: &[Study] = &[
         name: "studies/pums-residuals",
         about: "similarity of private and true residual plots of the PUMS model",
         run: pums_residuals::run,
+    },
+    Study {
+        name: "studies/which-mechanism",
+        about: "measured errors of counts, totals, selection, medians and areas against n times epsilon, with a figure",
+        run: which_mechanism::run,
     },
     Study {
         name: "dpbench",

@@ -101,6 +101,7 @@ pub const STEPS: &[Row] = &[
         tests: &[
             "neighbours::range_enumerated",
             "golden::range_finder",
+            "golden::printed_range_scales",
             "canaries::range",
         ],
     },
@@ -146,6 +147,7 @@ pub const STEPS: &[Row] = &[
         tests: &[
             "linear::enumerated",
             "linear::every_strategy_matrix",
+            "linear::counter_matrices",
             "linear::golden_trees",
             "linear::gaussian_strategies",
             "linear::canaries",
@@ -258,12 +260,16 @@ pub const COMPOSITES: &[Row] = &[
     composite("quantiles_smooth", "smooth_medians"),
     composite("bounds", "range"),
     composite("bounds_upper", "range"),
+    composite("bounds_printed", "range"),
     composite("logistic", "quantile, objective"),
     composite("linear", "quantile, second_moments"),
     composite("auc", "smooth_auc"),
     composite("roc", "medians, counts"),
     composite("residuals", "range, counts"),
     composite("binned_residuals", "medians, counts, sums"),
+    composite("running_total", "linear queries"),
+    composite("running_total tree", "linear queries"),
+    composite("running_total square_root", "linear queries"),
     composite("top_k", "selection, or joint_selection, or counts"),
 ];
 

@@ -8,14 +8,16 @@ mod read;
 use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
+use reticent_mechanisms::primitives::RangeScales;
 use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::simple::{Search, Sides};
+use reticent_statistics::{accuracy, counters, selection};
 use serde_json::{Value, json};
 
 use crate::formula;
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 15] = [
     "count",
     "sum",
     "mean",
@@ -23,8 +25,11 @@ pub(crate) const NAMES: [&str; 12] = [
     "histogram",
     "quantiles",
     "bounds",
+    "top_k",
+    "running_total",
     "logistic",
     "linear",
+    "auc",
     "roc",
     "residuals",
     "binned_residuals",
@@ -54,10 +59,16 @@ pub enum KindSpec {
     Quantiles(QuantilesSpec),
     /// A private range of an expression.
     Bounds(BoundsSpec),
+    /// The most frequent values of a column.
+    TopK(TopKSpec),
+    /// Numbers of records up to each step of a column of time.
+    RunningTotal(RunningTotalSpec),
     /// Logistic regression.
     Logistic(LogisticSpec),
     /// Linear regression.
     Linear(LinearSpec),
+    /// Area under the ROC curve of a released logistic model, without the curve.
+    Auc(AucSpec),
     /// ROC curve of a released logistic model.
     Roc(RocSpec),
     /// Residual plot of a released linear model.
@@ -181,6 +192,39 @@ pub struct BoundsSpec {
     pub method: Search,
     /// Which ends are sought.
     pub sides: Sides,
+    /// The noise: as small as ε pays for, or as published, which costs less than ε.
+    pub scales: RangeScales,
+}
+
+/// Fields of a `top_k`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopKSpec {
+    /// The column.
+    pub column: String,
+    /// Its bins, if it is numeric.
+    pub bins: Option<Binning>,
+    /// How many values are chosen.
+    pub k: u32,
+    /// How; a rule on public numbers if absent.
+    pub method: Option<selection::Method>,
+}
+
+/// Fields of a `running_total`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningTotalSpec {
+    /// The column of time.
+    pub column: String,
+    /// The steps, if given: a number of even ones or their edges. A column of levels has its levels, a whole-number one its numbers.
+    pub steps: Option<Binning>,
+    /// How totals are measured; by currency and number of steps if absent.
+    pub method: Option<counters::Method>,
+}
+
+/// Fields of an `auc`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AucSpec {
+    /// The model.
+    pub model: ModelRef,
 }
 
 /// How predictors are scaled before a logistic fit.
@@ -288,8 +332,11 @@ impl KindSpec {
             Self::Histogram(_) => "histogram",
             Self::Quantiles(_) => "quantiles",
             Self::Bounds(_) => "bounds",
+            Self::TopK(_) => "top_k",
+            Self::RunningTotal(_) => "running_total",
             Self::Logistic(_) => "logistic",
             Self::Linear(_) => "linear",
+            Self::Auc(_) => "auc",
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
@@ -300,7 +347,9 @@ impl KindSpec {
     pub fn default_part(&self) -> Option<&'static str> {
         match self {
             Self::Logistic(_) | Self::Linear(_) => Some("train"),
-            Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => Some("test"),
+            Self::Auc(_) | Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => {
+                Some("test")
+            }
             _ => None,
         }
     }
@@ -308,6 +357,7 @@ impl KindSpec {
     /// The released models it reads, in the order in which their request ids enter its own.
     pub fn inputs(&self) -> Vec<&ModelRef> {
         match self {
+            Self::Auc(s) => vec![&s.model],
             Self::Roc(s) => vec![&s.model],
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
@@ -358,8 +408,23 @@ impl KindSpec {
                     Sides::Lower => Some("lower"),
                     Sides::Upper => Some("upper"),
                 };
-                with_choices(fields, &[("method", method), ("sides", sides)])
+                let scales = (s.scales == RangeScales::Printed).then_some("printed");
+                with_choices(
+                    fields,
+                    &[("method", method), ("sides", sides), ("scales", scales)],
+                )
             }
+            Self::TopK(s) => json!({
+                "column": s.column,
+                "bins": s.bins.as_ref().map(Binning::canonical),
+                "k": s.k,
+                "method": s.method.map(selection::Method::name),
+            }),
+            Self::RunningTotal(s) => json!({
+                "column": s.column,
+                "steps": s.steps.as_ref().map(Binning::canonical),
+                "method": s.method.map(counters::Method::name),
+            }),
             Self::Logistic(s) => json!({
                 "formula": text(&s.formula),
                 "positive": s.positive,
@@ -371,6 +436,7 @@ impl KindSpec {
             Self::Linear(s) => {
                 json!({"formula": text(&s.formula), "clip": s.clip.name(), "grid_bits": s.grid_bits})
             }
+            Self::Auc(_) => json!({}),
             Self::Roc(s) => {
                 json!({"bins": s.bins, "threshold_share": s.threshold_share.as_ref().map(format_rational)})
             }
@@ -405,6 +471,15 @@ fn with_choices(mut fields: Value, choices: &[(&str, Option<&str>)]) -> Value {
 }
 
 impl QuantileMethod {
+    /// As the planner knows it.
+    pub(crate) fn planned(self) -> accuracy::QuantileMethod {
+        match self {
+            Self::Exponential => accuracy::QuantileMethod::Exponential,
+            Self::Recursive => accuracy::QuantileMethod::Recursive,
+            Self::Smooth => accuracy::QuantileMethod::Smooth,
+        }
+    }
+
     /// The name in plans, unless it is the default.
     fn name(self) -> Option<&'static str> {
         match self {

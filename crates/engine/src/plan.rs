@@ -12,9 +12,9 @@ use crate::dataset::{self, folder, version};
 use crate::document::{self, Item, Section};
 use crate::formula;
 pub use crate::kinds::{
-    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec,
-    LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, ResidualsSpec, RocSpec, Scaling,
-    SumSpec,
+    AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec,
+    LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, ResidualsSpec, RocSpec,
+    RunningTotalSpec, Scaling, SumSpec, TopKSpec,
 };
 use crate::outcome::Refusal;
 use crate::parameter::{Delta, Epsilon, Rho};

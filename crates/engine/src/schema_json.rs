@@ -117,10 +117,12 @@ mod tests {
     fn example(kind: &str) -> &'static str {
         match kind {
             "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
+            "top_k" => "column = \"x\"\nk = 1",
+            "running_total" => "column = \"x\"",
             "crosstab" => "columns = [\"x\"]",
             "logistic" | "linear" => "formula = \"y ~ x\"",
             "residuals" => "model = \"lin\"",
-            "roc" | "binned_residuals" => "model = \"log\"",
+            "auc" | "roc" | "binned_residuals" => "model = \"log\"",
             _ => "",
         }
     }

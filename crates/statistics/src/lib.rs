@@ -9,9 +9,8 @@
 //! * [`histogram`]: ten algorithms for counts of many cells and range queries.
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
-//! * [`counters`]: strategies for running totals and the totals of their noisy answers.
+//! * [`counters`], [`running`]: strategies for running totals and the totals of their noisy answers; running totals as releases.
 //! * [`accuracy`]: error from ε and ε from error.
-//! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
 
@@ -30,6 +29,7 @@ pub mod model;
 pub mod planning;
 pub mod residuals;
 pub mod roc;
+pub mod running;
 mod scale;
 pub mod selection;
 pub mod simple;

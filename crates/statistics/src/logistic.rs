@@ -82,6 +82,63 @@ pub fn prepare(
     design: &DesignSpec,
     config: &Config,
 ) -> Result<Prepared, StatisticsError> {
+    let (terms, mechanism) = plan(facts, design, config)?;
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(mechanism),
+    })
+}
+
+/// The half-width of the noise in the objective: with probability .95 it shifts the gradient of the summed loss by no more than
+/// this many records can. It does not depend on the row clip: noise and gradients are in proportion to the norm.
+pub(crate) fn noise_in_records(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<f64, StatisticsError> {
+    let (_, mechanism) = plan(facts, design, config)?;
+    let calibration = mechanism
+        .objective(mechanism.radius)
+        .and_then(|(step, _)| Ok((step.dimension(), step.calibration(facts.context)?)));
+    let Ok((p, found)) = calibration else {
+        return Ok(f64::INFINITY);
+    };
+    let (scale, radius) = (
+        rational_to_f64(&found.scale),
+        rational_to_f64(&found.radius),
+    );
+    Ok(gamma_95(p) * scale / radius)
+}
+
+/// x that a Gamma(p, 1) draw, the norm of the noise in units of its scale, exceeds with probability .05.
+fn gamma_95(p: usize) -> f64 {
+    let beyond = |x: f64| {
+        // P = Σ_{i<p} e^{−x} xⁱ/i!, in logarithms
+        let mut ln_term = -x;
+        let mut sum = 0.0;
+        for i in 0..p {
+            sum += ln_term.exp();
+            ln_term += x.ln() - size(i + 1).ln();
+        }
+        sum
+    };
+    let (mut low, mut high) = (1e-9, 20.0 + 3.0 * size(p));
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if beyond(middle) > 0.05 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+fn plan(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<(Vec<Expr>, Logistic), StatisticsError> {
     positive(&config.epsilon)?;
     design.check()?;
     let d = design.terms.len();
@@ -174,10 +231,7 @@ pub fn prepare(
         metadata: design.metadata.clone(),
     };
     mechanism.check(facts.context)?;
-    Ok(Prepared {
-        terms,
-        mechanism: Box::new(mechanism),
-    })
+    Ok((terms, mechanism))
 }
 
 /// f = clip(.1·√(ñε)/d, .05, .3), with ñε/4 under replace-one; .05 when no size is known.

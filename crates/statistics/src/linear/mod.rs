@@ -10,6 +10,7 @@ use nalgebra::{DMatrix, DVector};
 use reticent_accounting::{
     AccountingError, Currency, Event, Rational, Relation, rational_to_f64, share,
 };
+use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Cut, Fold, Shorten};
 use reticent_mechanisms::primitives::{NoisyMoments, Payment, Quantile, SecondMoments};
 use reticent_mechanisms::program::Expr;
@@ -65,6 +66,34 @@ pub fn prepare(
     design: &DesignSpec,
     config: &Config,
 ) -> Result<Prepared, StatisticsError> {
+    let (terms, mechanism) = plan(facts, design, config)?;
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(mechanism),
+    })
+}
+
+/// The standard deviation of the noise on a second moment of columns scaled to ±½ when no row is shortened; smaller with a
+/// released row clip.
+pub(crate) fn moment_deviation(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<f64, StatisticsError> {
+    let (_, mechanism) = plan(facts, design, config)?;
+    let (fold, _) = mechanism.fold(mechanism.largest, mechanism.clip.is_none());
+    let units = f64::from(2 * mechanism.bits).exp2();
+    Ok(mechanism
+        .moments
+        .lattices(&fold, facts.context)
+        .map_or(f64::INFINITY, |(diagonal, _)| diagonal.std_dev() / units))
+}
+
+fn plan(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<(Vec<Expr>, Linear), StatisticsError> {
     design.check()?;
     if !(8..=24).contains(&config.grid_bits) {
         return Err(StatisticsError::Parameter {
@@ -130,10 +159,7 @@ pub fn prepare(
                 fix: format!("it cannot be calibrated ({reason})"),
             })?;
     }
-    Ok(Prepared {
-        terms,
-        mechanism: Box::new(mechanism),
-    })
+    Ok((terms, mechanism))
 }
 
 /// The clip's ε and what is left for the moments; the total is exact in the data set's currency.

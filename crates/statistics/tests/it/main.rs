@@ -5,6 +5,7 @@ mod contract;
 mod counters;
 mod golden;
 mod histogram;
+mod running;
 mod seeded;
 mod selection;
 mod support;
