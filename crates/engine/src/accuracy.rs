@@ -199,8 +199,7 @@ fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Que
                 // its one formula is that of the sentence
                 return None;
             }
-            let steps =
-                methods::steps_of(&resolved.dataset, resolved.filter.as_ref(), s).ok()?;
+            let steps = methods::steps_of(&resolved.dataset, resolved.filter.as_ref(), s).ok()?;
             Question::RunningTotal {
                 steps: u32::try_from(steps).ok()?,
                 method: s
@@ -466,6 +465,10 @@ mod tests {
             let line = single(&asked(kind)).unwrap();
             let error = line.error.unwrap();
             assert!(error.each > 0.0 && error.all >= error.each, "{kind}");
+            if kind == "binned_residuals" {
+                // the number of bins follows ε, so that its error does not fall evenly
+                continue;
+            }
             let back = single(&Asked {
                 budget: None,
                 error: Some(error.each),

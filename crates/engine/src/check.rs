@@ -531,8 +531,8 @@ epsilon = "0.5"
                 &["line 15", "Did you mean \"roc\"?"],
             ),
             (
-                PLAN.replace("kind = \"roc\"", "kind = \"auc\""),
-                &["planned", "`roc` release"],
+                PLAN.replace("kind = \"roc\"", "kind = \"select\""),
+                &["planned", "`top_k` release"],
             ),
             (
                 PLAN.replace("model = \"income\"", "model = \"incom\""),

@@ -91,7 +91,13 @@ pub(crate) fn prepare(
             let (model, design) = examined(model, schema)?;
             let score = Score::Linear(model.linear_predictor(&design));
             let outcome = design.response.expr().clone();
-            auc::prepare(&facts, &score, outcome, epsilon, about(&s.model, Some(&design)))
+            auc::prepare(
+                &facts,
+                &score,
+                outcome,
+                epsilon,
+                about(&s.model, Some(&design)),
+            )
         }
         KindSpec::Roc(s) => {
             let (model, design) = examined(model, schema)?;
@@ -371,7 +377,10 @@ fn time_axis(facts: &Facts<'_>, spec: &RunningTotalSpec) -> Result<AxisSpec, Ref
     Ok(axis)
 }
 
-#[allow(clippy::cast_precision_loss, reason = "at most as many as there are steps")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "at most as many as there are steps"
+)]
 fn whole(n: usize) -> f64 {
     n as f64
 }

@@ -393,18 +393,11 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
 
 /// Refuses an unknown kind, naming the nearest one and those planned for later.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 6] = [
-        "naive_bayes",
-        "covariance",
-        "regress",
-        "select",
-        "auc",
-        "verify",
-    ];
+    const PLANNED: [&str; 5] = ["naive_bayes", "covariance", "regress", "select", "verify"];
     let known = crate::kinds::NAMES;
     if PLANNED.contains(&name) {
         let instead = match name {
-            "auc" => " A `roc` release contains the area under the curve.",
+            "select" => " A `top_k` release chooses values of a column.",
             "regress" | "covariance" => " A `linear` release fits a regression.",
             _ => "",
         };

@@ -30,7 +30,10 @@ fn main() {
         order.sort_by_key(|i| std::cmp::Reverse(counts[*i]));
         order[0]
     });
-    println!("full sort of {VALUES} counts: ratio 1 ({:.2} ms)", sorting * 1e3);
+    println!(
+        "full sort of {VALUES} counts: ratio 1 ({:.2} ms)",
+        sorting * 1e3
+    );
 
     let schema = Schema {
         columns: vec![Column {
@@ -66,8 +69,8 @@ fn main() {
         },
     };
     for method in Method::ALL {
-        let prepared = top_k(&facts, &axis, TOP, Some(method), &Rational::ONE)
-            .expect("ten of ten thousand");
+        let prepared =
+            top_k(&facts, &axis, TOP, Some(method), &Rational::ONE).expect("ten of ten thousand");
         let program = RowProgram {
             terms: prepared.terms.clone(),
             ..RowProgram::default()

@@ -9,8 +9,8 @@ use reticent_mechanisms::program::Expr;
 use serde::Serialize;
 
 use crate::DesignSpec;
-use crate::common::{Facts, StatisticsError, size, widen};
 use crate::accuracy::{QuantileMethod, Question, Setting};
+use crate::common::{Facts, StatisticsError, size, widen};
 use crate::counters::Method;
 use crate::selection;
 use crate::{binned, linear, logistic, residuals, roc, running};

@@ -19,7 +19,9 @@ use reticent_mechanisms::source::Memory;
 use reticent_noise::{Noise, Seeded};
 use reticent_statistics::counters::Method;
 use reticent_statistics::simple::{AxisCut, AxisSpec, Bisect};
-use reticent_statistics::{Facts, Prepared, Score, StatisticsError, auc, roc, running, selection, simple};
+use reticent_statistics::{
+    Facts, Prepared, Score, StatisticsError, auc, roc, running, selection, simple,
+};
 
 use crate::public::{context, release};
 use crate::real;
@@ -152,7 +154,9 @@ struct Shown {
 
 fn shown() -> Vec<Shown> {
     let median_error = |w: &World, v: &serde_json::Value| {
-        let value = list(v, "values").first().and_then(serde_json::Value::as_f64);
+        let value = list(v, "values")
+            .first()
+            .and_then(serde_json::Value::as_f64);
         (w.rank(value.unwrap_or(f64::NAN)) - 0.5).abs()
     };
     let area_error = |w: &World, v: &serde_json::Value| (at(v, "auc") - w.area()).abs();
@@ -263,8 +267,8 @@ fn measure(world: &World, runs: u64) -> Result<Vec<Vec<f64>>, StudyError> {
                 .map(|signal| {
                     let n = u32::try_from(world.rows()).map_err(StudyError::release)?;
                     let e = Rational::from(*signal) / Rational::from(n);
-                    let prepared = (shown.make)(&facts(world, &context), &e)
-                        .map_err(StudyError::release)?;
+                    let prepared =
+                        (shown.make)(&facts(world, &context), &e).map_err(StudyError::release)?;
                     let errors: Vec<f64> = (0..runs)
                         .into_par_iter()
                         .map(|run| {

@@ -150,12 +150,7 @@ fn histograms() -> Vec<World> {
         epsilon: one(),
         unit: 4,
     };
-    let queries = vec![
-        row(0..1),
-        Row::count([0..1, 2..3], 1),
-        row(1..4),
-        row(0..4),
-    ];
+    let queries = vec![row(0..1), Row::count([0..1, 2..3], 1), row(1..4), row(0..4)];
     vec![
         cells(
             "linear queries",
@@ -183,11 +178,7 @@ fn histograms() -> Vec<World> {
         cells(
             "worst_query",
             4,
-            Purchase::WorstQuery(
-                Strategy::new(4, queries),
-                vec![10, 2, 0, -3],
-                worst_query,
-            ),
+            Purchase::WorstQuery(Strategy::new(4, queries), vec![10, 2, 0, -3], worst_query),
             &[vec![2, 0, 0, 0], vec![3, 0, 0, 0], vec![2, 0, 1, 0]],
         ),
     ]

@@ -73,10 +73,10 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
         }
         "bounds_upper" => {
             let how = simple::BoundsConfig {
-                    search: simple::Search::Doubling,
-                    sides: simple::Sides::Upper,
-                    ..simple::BoundsConfig::default()
-                };
+                search: simple::Search::Doubling,
+                sides: simple::Sides::Upper,
+                ..simple::BoundsConfig::default()
+            };
             simple::bounds_by(facts, x(), "x", 0.9, how, &e)
         }
         "bounds_printed" => {

@@ -320,8 +320,14 @@ fn counted_kinds_run_and_printed_scales_cost_less() {
     // the released errors are the planned ones
     let planned = planned["releases"][1]["error_95"].as_f64().unwrap();
     let released = rising["errors_95"].as_array().unwrap();
-    let largest = released.iter().filter_map(Value::as_f64).fold(0.0, f64::max);
-    assert!((planned / largest - 1.0).abs() < 1e-9, "{planned} {largest}");
+    let largest = released
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(0.0, f64::max);
+    assert!(
+        (planned / largest - 1.0).abs() < 1e-9,
+        "{planned} {largest}"
+    );
 }
 
 #[test]

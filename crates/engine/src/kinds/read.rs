@@ -9,10 +9,10 @@ use reticent_statistics::simple::{Search, Sides};
 use reticent_statistics::{counters, selection};
 
 use super::{
-    AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS, DEFAULT_GRID_BITS,
-    HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantileMethod,
-    QuantilesSpec, RANGES, ResidualsSpec, RocSpec, RunningTotalSpec,
-    Scaling, SumSpec, TopKSpec,
+    AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, DEFAULT_CELLS,
+    DEFAULT_GRID_BITS, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, MeanSpec, ModelRef,
+    QuantileMethod, QuantilesSpec, RANGES, ResidualsSpec, RocSpec, RunningTotalSpec, Scaling,
+    SumSpec, TopKSpec,
 };
 use crate::document::{Item, Section, quoted};
 use crate::formula;

@@ -334,7 +334,14 @@ pub(crate) fn releases() -> Vec<Value> {
                     "errors_95": [119.8, 97.8, 152.2, 90.6, 148.8, 132.6, 178.2, 87.7]}),
             &[],
         ),
-        release("area", "auc", "0.1", "0.1", &json!({"model": "income", "positive": ">50K", "auc": 0.884}), &[]),
+        release(
+            "area",
+            "auc",
+            "0.3",
+            "0.3",
+            &json!({"model": "income", "positive": ">50K", "auc": 0.884}),
+            &[],
+        ),
         release(
             "gain",
             "sum",

@@ -149,10 +149,7 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
             format!("AUC {}", words::fixed(num(v, "auc")?, 3)),
             "its error depends on the private sizes of the classes and is not released".to_owned(),
         ),
-        "top_k" => (
-            plain(list(v, "top").first()?)?,
-            "chosen first".to_owned(),
-        ),
+        "top_k" => (plain(list(v, "top").first()?)?, "chosen first".to_owned()),
         "running_total" => {
             let error = nums(v, "errors_95").last().copied();
             (
@@ -473,10 +470,9 @@ fn running_total(v: &Value) -> String {
         .map(|(i, total)| {
             let error = errors.get(i).copied();
             vec![
-                names.get(i).map_or_else(
-                    || words::number(words::as_f64(i + 1)),
-                    |name| escape(name),
-                ),
+                names
+                    .get(i)
+                    .map_or_else(|| words::number(words::as_f64(i + 1)), |name| escape(name)),
                 words::to_error(*total, error),
                 error.map_or_else(|| words::NONE.to_owned(), |e| words::to_error(e, Some(e))),
             ]

@@ -1,6 +1,8 @@
 //! Quantiles and bounds.
 
-use reticent_accounting::{AccountingError, Event, Rational, Relation, rational_to_f64, share, split};
+use reticent_accounting::{
+    AccountingError, Event, Rational, Relation, rational_to_f64, share, split,
+};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Quantile, RangeScales};
 use reticent_mechanisms::program::{Expr, Interval};
@@ -145,14 +147,7 @@ pub fn bounds(
     coverage: f64,
     epsilon: &Rational,
 ) -> Result<Prepared, StatisticsError> {
-    bounds_by(
-        facts,
-        of,
-        name,
-        coverage,
-        BoundsConfig::default(),
-        epsilon,
-    )
+    bounds_by(facts, of, name, coverage, BoundsConfig::default(), epsilon)
 }
 
 /// As [`bounds`], with the search, the sides and the noise scales of choice (`privacy.md` §4).

@@ -248,8 +248,7 @@ fn areas_are_those_of_pairs() {
         let want = if pairs > 0.0 { won / pairs } else { 0.5 };
         let table = reals(&[("p", scores, 0.0, 1.0), ("y", labels, 0.0, 1.0)]);
         let score = Score::Probability(Expr::Column(0));
-        let prepared =
-            auc::prepare(
+        let prepared = auc::prepare(
             &table.facts(&context, None),
             &score,
             Expr::Column(1),

@@ -147,9 +147,7 @@ fn kinds() -> Vec<(&'static str, Make)> {
     // the other methods are checked in `selection`
     all.push((
         "top_k",
-        Box::new(move |f, e| {
-            selection::top_k(f, &axis(0), 2, Some(selection::Method::Counts), e)
-        }),
+        Box::new(move |f, e| selection::top_k(f, &axis(0), 2, Some(selection::Method::Counts), e)),
     ));
     for intercept in [true, false] {
         for p in 1..=5 {

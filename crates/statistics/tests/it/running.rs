@@ -215,7 +215,11 @@ fn stated_errors_hold() {
         }
         for (d, count) in beyond.iter().enumerate() {
             let share = f64::from(*count) / f64::from(runs);
-            let least = if method == Method::Honaker { 0.01 } else { 0.0305 };
+            let least = if method == Method::Honaker {
+                0.01
+            } else {
+                0.0305
+            };
             assert!(
                 share < 0.0695 && share > least,
                 "{method:?} {payment:?} step {d}: {share}"
