@@ -106,9 +106,10 @@ fn range_finder_on_parts() {
 /// share of that price is noticed.
 #[test]
 fn printed_range_scales() {
-    for (coverage, added, [alone, pair]) in
-        [((19, 20), 0.725, [0.1, 0.1]), ((1, 2), 0.5, [0.1, 0.1])]
-    {
+    for (coverage, added, [alone, pair]) in [
+        ((19, 20), 0.725, [0.940_682_773, 0.942_660_014]),
+        ((1, 2), 0.5, [0.991_617_714, 0.994_411_810]),
+    ] {
         let mut audit = n::range(ratio(1, 1), coverage, &[0.0, 1.0, 2.0, 3.0], 4);
         let [(_, Purchase::Range(step))] = audit.mechanism.0.as_mut_slice() else {
             panic!("one range")
