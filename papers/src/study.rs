@@ -6,7 +6,7 @@ use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
     adult_binned, adult_roc, covariance, dpbench, empirical_ml, models, pegasus, pums_linear,
-    pums_residuals, sparse_vector,
+    pums_residuals, sparse_vector, which_mechanism,
 };
 
 /// How long a study runs.
@@ -60,6 +60,11 @@ pub const STUDIES: &[Study] = &[
         name: "studies/pums-residuals",
         about: "similarity of private and true residual plots of the PUMS model",
         run: pums_residuals::run,
+    },
+    Study {
+        name: "studies/which-mechanism",
+        about: "measured errors of counts, totals, selection, medians and areas against n times epsilon, with a figure",
+        run: which_mechanism::run,
     },
     Study {
         name: "dpbench",

@@ -19,6 +19,7 @@ pub mod program;
 pub mod replay;
 pub mod report;
 pub mod shipped;
+mod steps;
 
 use rayon::prelude::*;
 use reticent_laws::{Distribution, Window, enumerate};

@@ -118,6 +118,7 @@ pub fn escape(text: &str) -> String {
 
 const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#222}.t{font-size:16px;font-weight:600}.s{fill:#555}\
 .g{stroke:#e4e4e4;fill:none}.a{stroke:#888;fill:none}.blue{stroke:#1f5fa8;fill:none;stroke-width:2}.red{stroke:#c0392b;fill:none;stroke-width:2}\
+.green{stroke:#2f8f4e;fill:none;stroke-width:2}\
 .dash{stroke-dasharray:6 4}.bf{fill:#1f5fa8}.rf{fill:#c0392b}.gf{fill:#9aa3ad}.bo{fill:none;stroke:#1f5fa8;stroke-width:1.2}\
 .ro{fill:none;stroke:#c0392b;stroke-width:1.6}.lf{fill:#d5e3f3}";
 

@@ -101,6 +101,7 @@ pub const STEPS: &[Row] = &[
         tests: &[
             "neighbours::range_enumerated",
             "golden::range_finder",
+            "golden::printed_range_scales",
             "canaries::range",
         ],
     },
@@ -165,6 +166,7 @@ pub const STEPS: &[Row] = &[
         tests: &[
             "linear::enumerated",
             "linear::every_strategy_matrix",
+            "linear::counter_matrices",
             "linear::golden_trees",
             "linear::gaussian_strategies",
             "linear::canaries",
@@ -296,6 +298,7 @@ pub const COMPOSITES: &[Row] = &[
     composite("quantiles_smooth", "smooth_medians"),
     composite("bounds", "range"),
     composite("bounds_upper", "range"),
+    composite("bounds_printed", "range"),
     composite("logistic", "quantile, objective or output_perturbation"),
     composite("linear", "quantile, second_moments or norm_moments"),
     composite("covariance", "quantile, second_moments or norm_moments"),
@@ -314,6 +317,9 @@ pub const COMPOSITES: &[Row] = &[
     composite("select", "item_counts"),
     composite("select by picks", "selection"),
     composite("select by sparse vector", "threshold_tests"),
+    composite("running_total", "linear queries"),
+    composite("running_total tree", "linear queries"),
+    composite("running_total square_root", "linear queries"),
     composite("top_k", "selection, or joint_selection, or counts"),
 ];
 

@@ -154,7 +154,8 @@ pub(crate) struct PlanAccuracy {
     /// The plan.
     #[arg(required_unless_present = "kind", conflicts_with = "kind")]
     pub(crate) plan: Option<PathBuf>,
-    /// One kind: count, sum, mean, histogram, crosstab, quantiles, bounds, sparse_vector, roc, auc, running_total.
+    /// One kind: count, sum, mean, histogram, crosstab, quantiles, bounds, sparse_vector, roc, auc, residuals,
+    /// binned_residuals, top_k, running_total.
     #[arg(long)]
     pub(crate) kind: Option<String>,
     /// Epsilon of the release.
@@ -175,7 +176,7 @@ pub(crate) struct PlanAccuracy {
     /// Largest number of rows of a privacy unit.
     #[arg(long)]
     pub(crate) rows_per_unit: Option<u32>,
-    /// Cells of a histogram, or of the grid of quantiles.
+    /// Cells of a histogram, of the grid of quantiles, or candidates of a top-k.
     #[arg(long)]
     pub(crate) cells: Option<u32>,
     /// Number of quantiles.
@@ -196,13 +197,17 @@ pub(crate) struct PlanAccuracy {
     /// Queries of a sparse vector.
     #[arg(long)]
     pub(crate) queries: Option<u64>,
+    /// How many of the candidates a top-k chooses.
+    #[arg(long)]
+    pub(crate) k: Option<u32>,
     /// Steps of running totals.
     #[arg(long)]
     pub(crate) steps: Option<u32>,
     /// Share of positive outcomes.
     #[arg(long)]
     pub(crate) positive_rate: Option<f64>,
-    /// Method: exponential, recursive, smooth; fine, doubling; tree, weighted_tree, square_root.
+    /// Method: exponential, recursive, smooth; fine, doubling; tree, honaker, square_root; counts,
+    /// permute_and_flip, peeling, joint, noisy_max.
     #[arg(long)]
     pub(crate) method: Option<String>,
 }

@@ -182,6 +182,7 @@ fn plan_accuracy(asked: PlanAccuracy, json: bool) -> Result<String, Failure> {
         sides: asked.sides,
         answers: asked.answers,
         queries: asked.queries,
+        k: asked.k,
         steps: asked.steps,
         positive_rate: asked.positive_rate,
         method: asked.method,

@@ -3,10 +3,12 @@
 use reticent_accounting::Currency;
 use reticent_mechanisms::program::{Expr, Split, SplitBy};
 use reticent_mechanisms::rows::{Kind, Schema};
+use reticent_statistics::{counters, running};
 
 use crate::dataset::{Dataset, Unit, distinct};
 use crate::formula::{self, Family, FormulaError};
-use crate::kinds::{Binning, KindSpec};
+use crate::kinds::{Binning, KindSpec, RunningTotalSpec};
+use crate::methods;
 use crate::outcome::Refusal;
 use crate::plan::{Plan, ReleaseSpec, SplitKey, SplitSpec};
 use crate::suggest;
@@ -158,6 +160,19 @@ fn check_release(
             }
             Ok(())
         }
+        KindSpec::TopK(s) => {
+            let total = cells(schema, &s.column, s.bins.as_ref(), "column")?;
+            if s.k as usize > total {
+                return Err(Refusal::request(format!(
+                    "k = {} of {total} candidates is not possible",
+                    s.k
+                ))
+                .for_key("k")
+                .accepting(format!("Write a number from 1 to {total}.")));
+            }
+            Ok(())
+        }
+        KindSpec::RunningTotal(s) => running_total(s, dataset, filter),
         KindSpec::Crosstab(s) => {
             let mut total = 1usize;
             for name in &s.columns {
@@ -196,14 +211,52 @@ fn check_release(
             model(&s.formula, s.positive.as_deref(), Family::Logistic)?;
             crate::bayes::check(schema, s)
         }
-        KindSpec::Count | KindSpec::Roc(_) | KindSpec::Threshold(_) | KindSpec::Residuals(_) => {
-            Ok(())
-        }
+        KindSpec::Count
+        | KindSpec::Auc(_)
+        | KindSpec::Roc(_)
+        | KindSpec::Threshold(_)
+        | KindSpec::Residuals(_) => Ok(()),
         KindSpec::BinnedResiduals(s) => match &s.against {
             Some(text) => expression(text, "against"),
             None => Ok(()),
         },
     }
+}
+
+/// Steps of a running total exist, are not too many, and are given where the column does not say them.
+fn running_total(
+    spec: &RunningTotalSpec,
+    dataset: &Dataset,
+    filter: Option<&Expr>,
+) -> Result<(), Refusal> {
+    let schema = &*dataset.schema;
+    cells(schema, &spec.column, spec.steps.as_ref(), "column")?;
+    let kind = schema
+        .position(&spec.column)
+        .and_then(|p| schema.columns.get(p))
+        .map(|c| &c.kind);
+    if matches!(kind, Some(Kind::Real { .. })) && spec.steps.is_none() {
+        return Err(Refusal::request(format!(
+            "`{}` is not a column of whole numbers: it does not say its steps",
+            spec.column
+        ))
+        .for_key("steps")
+        .accepting("Write for example steps = 365, or increasing edges."));
+    }
+    let steps = methods::steps_of(dataset, filter, spec)?;
+    let most = if spec.method == Some(counters::Method::SquareRoot) {
+        running::MAX_ROOT_STEPS
+    } else {
+        running::MAX_STEPS
+    };
+    if steps > most {
+        return Err(
+            Refusal::request(format!("{steps} steps; at most {most} are accepted"))
+                .for_key("steps")
+                .accepting("Ask for fewer steps."),
+        );
+    }
+    Ok(())
 }
 
 /// Number of cells of a column of counts.
@@ -236,9 +289,16 @@ fn cells(schema: &Schema, name: &str, bins: Option<&Binning>, key: &str) -> Resu
 /// Whether the data set's currency can pay the release as its budget is written.
 fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
     let budget = &release.budget;
-    let gaussian = matches!(release.kind, KindSpec::Linear(_) | KindSpec::Covariance(_));
+    let square_root = matches!(&release.kind, KindSpec::RunningTotal(s) if s.method == Some(counters::Method::SquareRoot));
+    let gaussian =
+        square_root || matches!(release.kind, KindSpec::Linear(_) | KindSpec::Covariance(_));
     let kind = release.kind.name();
     let (message, key, fix) = match dataset.currency {
+        Currency::Pure if square_root => (
+            "the square root of running totals needs Gaussian noise, which a pure epsilon cannot pay",
+            "method",
+            "Write method = \"honaker\" or method = \"tree\".",
+        ),
         Currency::Pure if budget.rho.is_some() => (
             "the data set's budget is in epsilon",
             "rho",
@@ -252,7 +312,7 @@ fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
         Currency::Approximate if budget.rho.is_some() => (
             "the data set's budget is in epsilon and delta",
             "rho",
-            "Write epsilon and, for a linear model or a covariance, delta.",
+            "Write epsilon and, for Gaussian noise, delta.",
         ),
         Currency::Approximate if budget.delta.is_some() && !gaussian => (
             "this kind of release needs no delta",
@@ -418,6 +478,25 @@ epsilon = "0.5"
         assert_eq!(sum.releases[0].canonical(), of.releases[0].canonical());
     }
 
+    /// Every plan in the guide is one; those over the columns of this data set are accepted for it.
+    #[test]
+    fn the_plans_of_the_guide_are_plans() {
+        let guide = include_str!("../../../docs/guide.md");
+        let blocks: Vec<&str> = guide
+            .split("```toml\n")
+            .skip(1)
+            .filter_map(|b| b.split("```").next())
+            .filter(|b| b.contains("[[release]]"))
+            .collect();
+        assert!(blocks.len() >= 2);
+        let accepted = blocks
+            .iter()
+            .map(|b| plan(b).unwrap_or_else(|e| panic!("{b}: {e}")))
+            .filter(|p| p.check(&dataset()).is_ok())
+            .map(|p| p.releases.len());
+        assert_eq!(accepted.sum::<usize>(), 5);
+    }
+
     #[test]
     fn every_kind_is_accepted() {
         for release in [
@@ -437,6 +516,13 @@ epsilon = "0.5"
             "kind = \"logistic\"\nformula = \"income ~ .\"\nscale = \"none\"\ndata_norm = 2\nlambda = 0.5",
             "kind = \"roc\"\nmodel = \"old/release.json#income\"\nbins = 16",
             "kind = \"roc\"\nmodels = [\"old/release.json#a\", \"old/release.json#b\"]\nthresholds = \"smooth\"\ncounts = \"dawa\"\ndecide_at = [0.2, 0.5]",
+            "kind = \"auc\"\nmodel = \"old/release.json#income\"",
+            "kind = \"bounds\"\ncolumn = \"hours\"\nmethod = \"doubling\"\nscales = \"printed\"",
+            "kind = \"top_k\"\ncolumn = \"education\"\nk = 2",
+            "kind = \"top_k\"\ncolumn = \"age\"\nbins = 10\nk = 3\nmethod = \"peeling\"",
+            "kind = \"running_total\"\ncolumn = \"age\"",
+            "kind = \"running_total\"\ncolumn = \"hours\"\nsteps = 12\nmethod = \"tree\"",
+            "kind = \"running_total\"\ncolumn = \"education\"\nmethod = \"honaker\"",
         ] {
             checked(&one(release)).unwrap_or_else(|e| panic!("{release}: {e}"));
         }
@@ -493,8 +579,8 @@ epsilon = "0.5"
                 &["line 18", "no effect"],
             ),
             (
-                PLAN.replace("kind = \"roc\"", "kind = \"auc\""),
-                &["planned", "`roc` release"],
+                PLAN.replace("kind = \"roc\"", "kind = \"select\""),
+                &["planned", "`top_k` release"],
             ),
             (
                 PLAN.replace("model = \"income\"", "model = \"incom\""),
@@ -592,6 +678,22 @@ epsilon = "0.5"
                 &["\"train\", \"test\" or \"all\""],
             ),
             (one(""), &["`kind` is missing"]),
+            (
+                one("kind = \"top_k\"\ncolumn = \"education\"\nk = 4"),
+                &["k = 4 of 3 candidates", "from 1 to 3"],
+            ),
+            (
+                one("kind = \"top_k\"\ncolumn = \"education\"\nk = 2\nmethod = \"peal\""),
+                &["permute_and_flip"],
+            ),
+            (
+                one("kind = \"running_total\"\ncolumn = \"age\"\nmethod = \"square_root\""),
+                &["Gaussian noise", "honaker"],
+            ),
+            (
+                one("kind = \"running_total\"\ncolumn = \"age\"\nsteps = 100000"),
+                &["at most 65536"],
+            ),
             (one("kind = \"sum\""), &["column = \"age\""]),
             (one("kind = \"sum\"\nof = \"education\""), &["has levels"]),
             (

@@ -9,10 +9,12 @@ mod read;
 use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
+use reticent_mechanisms::primitives::RangeScales;
 use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::residuals;
 use reticent_statistics::roc::Thresholds;
 use reticent_statistics::simple::{Search, Sides};
+use reticent_statistics::{accuracy, counters, selection};
 use serde_json::{Value, json};
 
 use crate::formula;
@@ -22,7 +24,7 @@ pub use models::{
 };
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 19] = [
     "count",
     "sum",
     "mean",
@@ -30,11 +32,14 @@ pub(crate) const NAMES: [&str; 16] = [
     "histogram",
     "quantiles",
     "bounds",
+    "top_k",
+    "running_total",
     "logistic",
     "linear",
     "covariance",
     "regress",
     "naive_bayes",
+    "auc",
     "roc",
     "threshold",
     "residuals",
@@ -65,6 +70,10 @@ pub enum KindSpec {
     Quantiles(QuantilesSpec),
     /// A private range of an expression.
     Bounds(BoundsSpec),
+    /// The most frequent values of a column.
+    TopK(TopKSpec),
+    /// Numbers of records up to each step of a column of time.
+    RunningTotal(RunningTotalSpec),
     /// Logistic regression.
     Logistic(LogisticSpec),
     /// Linear regression.
@@ -75,6 +84,8 @@ pub enum KindSpec {
     Regress(RegressSpec),
     /// Naive Bayes.
     NaiveBayes(NaiveBayesSpec),
+    /// Area under the ROC curve of a released logistic model, without the curve.
+    Auc(AucSpec),
     /// ROC curve of a released logistic model.
     Roc(RocSpec),
     /// Probability threshold from a released ROC curve.
@@ -200,6 +211,39 @@ pub struct BoundsSpec {
     pub method: Search,
     /// Which ends are sought.
     pub sides: Sides,
+    /// The noise: as small as ε pays for, or as published, which costs less than ε.
+    pub scales: RangeScales,
+}
+
+/// Fields of a `top_k`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopKSpec {
+    /// The column.
+    pub column: String,
+    /// Its bins, if it is numeric.
+    pub bins: Option<Binning>,
+    /// How many values are chosen.
+    pub k: u32,
+    /// How; a rule on public numbers if absent.
+    pub method: Option<selection::Method>,
+}
+
+/// Fields of a `running_total`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningTotalSpec {
+    /// The column of time.
+    pub column: String,
+    /// The steps, if given: a number of even ones or their edges. A column of levels has its levels, a whole-number one its numbers.
+    pub steps: Option<Binning>,
+    /// How totals are measured; by currency and number of steps if absent.
+    pub method: Option<counters::Method>,
+}
+
+/// Fields of an `auc`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AucSpec {
+    /// The model.
+    pub model: ModelRef,
 }
 
 /// How predictors are scaled before a logistic fit.
@@ -394,12 +438,15 @@ impl KindSpec {
             Self::Histogram(_) => "histogram",
             Self::Quantiles(_) => "quantiles",
             Self::Bounds(_) => "bounds",
+            Self::TopK(_) => "top_k",
+            Self::RunningTotal(_) => "running_total",
             Self::Logistic(_) => "logistic",
             Self::Linear(_) => "linear",
             Self::Covariance(_) => "covariance",
             Self::Regress(_) => "regress",
             Self::Threshold(_) => "threshold",
             Self::NaiveBayes(_) => "naive_bayes",
+            Self::Auc(_) => "auc",
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
@@ -417,7 +464,9 @@ impl KindSpec {
             Self::Logistic(_) | Self::Linear(_) | Self::Covariance(_) | Self::NaiveBayes(_) => {
                 Some("train")
             }
-            Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => Some("test"),
+            Self::Auc(_) | Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => {
+                Some("test")
+            }
             _ => None,
         }
     }
@@ -427,6 +476,7 @@ impl KindSpec {
         match self {
             Self::Regress(s) => vec![&s.from],
             Self::Threshold(s) => vec![&s.from],
+            Self::Auc(s) => vec![&s.model],
             Self::Roc(s) => s.models.iter().collect(),
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
@@ -477,8 +527,23 @@ impl KindSpec {
                     Sides::Lower => Some("lower"),
                     Sides::Upper => Some("upper"),
                 };
-                with_choices(fields, &[("method", method), ("sides", sides)])
+                let scales = (s.scales == RangeScales::Printed).then_some("printed");
+                with_choices(
+                    fields,
+                    &[("method", method), ("sides", sides), ("scales", scales)],
+                )
             }
+            Self::TopK(s) => json!({
+                "column": s.column,
+                "bins": s.bins.as_ref().map(Binning::canonical),
+                "k": s.k,
+                "method": s.method.map(selection::Method::name),
+            }),
+            Self::RunningTotal(s) => json!({
+                "column": s.column,
+                "steps": s.steps.as_ref().map(Binning::canonical),
+                "method": s.method.map(counters::Method::name),
+            }),
             Self::Logistic(s) => {
                 let lambda = match s.lambda {
                     None => Value::Null,
@@ -527,6 +592,7 @@ impl KindSpec {
                 }
                 fields
             }
+            Self::Auc(_) => json!({}),
             Self::BinnedResiduals(s) => {
                 let against = s.against.as_deref().map(text);
                 let against = against.as_ref().and_then(Value::as_str);
@@ -570,6 +636,15 @@ fn with_choices(mut fields: Value, choices: &[(&str, Option<&str>)]) -> Value {
 }
 
 impl QuantileMethod {
+    /// As the planner knows it.
+    pub(crate) fn planned(self) -> accuracy::QuantileMethod {
+        match self {
+            Self::Exponential => accuracy::QuantileMethod::Exponential,
+            Self::Recursive => accuracy::QuantileMethod::Recursive,
+            Self::Smooth => accuracy::QuantileMethod::Smooth,
+        }
+    }
+
     /// The name in plans, unless it is the default.
     fn name(self) -> Option<&'static str> {
         match self {

@@ -12,9 +12,9 @@ use crate::dataset::{self, folder, version};
 use crate::document::{self, Item, Section};
 use crate::formula;
 pub use crate::kinds::{
-    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec,
-    LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, ResidualsSpec, RocSpec, Scaling,
-    SumSpec,
+    AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec,
+    LinearSpec, LogisticSpec, MeanSpec, ModelRef, QuantilesSpec, ResidualsSpec, RocSpec,
+    RunningTotalSpec, Scaling, SumSpec, TopKSpec,
 };
 use crate::outcome::Refusal;
 use crate::parameter::{Delta, Epsilon, Rho};
@@ -413,11 +413,11 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
 
 /// Refuses an unknown kind, naming the nearest one and those planned for later.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 4] = ["naive_bayes", "select", "auc", "verify"];
+    const PLANNED: [&str; 2] = ["select", "verify"];
     let known = crate::kinds::NAMES;
     if PLANNED.contains(&name) {
         let instead = match name {
-            "auc" => " A `roc` release contains the area under the curve.",
+            "select" => " A `top_k` release chooses values of a column.",
             _ => "",
         };
         return item

@@ -4,16 +4,21 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use reticent_accounting::{Cost, Currency, Price, Rational, Relation, parallel, sequential};
+use reticent_accounting::{
+    Cost, Currency, Price, Rational, Relation, parallel, rational_to_f64, sequential,
+};
 use reticent_ledger::RequestId;
+use reticent_mechanisms::primitives::RangeScales;
 use reticent_mechanisms::program::{Expr, Part, Split};
 use reticent_mechanisms::{Unit as DoorUnit, Wanted, claim_price};
+use reticent_statistics::simple::printed_share;
 use reticent_statistics::zcdp;
 use serde_json::{Value, json};
 
 use crate::budget::{Payment, payment};
 use crate::dataset::{Dataset, Unit};
 use crate::failure::Failure;
+use crate::kinds::KindSpec;
 use crate::model::Examined;
 use crate::outcome::Refusal;
 use crate::plan::{ModelRef, Plan, ReleaseSpec};
@@ -90,7 +95,11 @@ impl Resolved {
         let payments: Vec<Payment> = plan
             .releases
             .iter()
-            .map(|r| payment(dataset.currency, r).map_err(|e| e.in_file(&plan.file)))
+            .map(|r| {
+                payment(dataset.currency, r)
+                    .map(|paid| at_printed_scales(&dataset, r, paid))
+                    .map_err(|e| e.in_file(&plan.file))
+            })
             .collect::<Result<_, _>>()?;
         if public_rows(&dataset).is_none() && plan.releases.iter().any(needs_size) {
             entries.push(size_entry(&dataset, &plan, &payments));
@@ -214,6 +223,22 @@ fn public_rows(dataset: &Dataset) -> Option<u64> {
         Relation::ReplaceOne => dataset.rows,
         Relation::AddRemove => None,
     })
+}
+
+/// Published scales cost less than the ε they are written for: only that is claimed.
+fn at_printed_scales(dataset: &Dataset, release: &ReleaseSpec, mut payment: Payment) -> Payment {
+    let KindSpec::Bounds(s) = &release.kind else {
+        return payment;
+    };
+    if s.scales == RangeScales::Printed {
+        let share = printed_share(rational_to_f64(&s.coverage), dataset.neighbours);
+        let factor = match dataset.currency {
+            Currency::Concentrated => &share * &share,
+            Currency::Pure | Currency::Approximate => share,
+        };
+        payment.claim.amount *= factor;
+    }
+    payment
 }
 
 /// Whether the rules of a kind use the number of rows.

@@ -162,12 +162,14 @@ mod tests {
     fn example(kind: &str) -> &'static str {
         match kind {
             "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
+            "top_k" => "column = \"x\"\nk = 1",
+            "running_total" => "column = \"x\"",
             "crosstab" | "covariance" => "columns = [\"x\"]",
             "logistic" | "linear" | "naive_bayes" => "formula = \"y ~ x\"",
             "regress" => "from = \"cov\"\nformula = \"y ~ x\"",
             "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",
-            "roc" | "binned_residuals" => "model = \"log\"",
+            "auc" | "roc" | "binned_residuals" => "model = \"log\"",
             _ => "",
         }
     }

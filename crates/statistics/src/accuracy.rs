@@ -18,15 +18,17 @@
 //! ```
 
 use reticent_accounting::hyperbolic::Hyperbolic;
-use reticent_accounting::{Rational, Relation, rational_from_f64, rational_to_f64};
+use reticent_accounting::{Currency, Rational, Relation, rational_from_f64, rational_to_f64};
 use reticent_laws::Law;
 use reticent_mechanisms::Context;
-use reticent_mechanisms::primitives::{Bisection, Counts, Draw, Range, SmoothAuc};
+use reticent_mechanisms::primitives::{
+    Bisection, Change, Counts, Draw, Payment, Range, RangeScales, Sides, SmoothAuc, ThresholdTests,
+};
 use reticent_mechanisms::rows::Schema;
 
 use crate::common::{Facts, size, widen};
-use crate::counters::{BinaryTree, SquareRoot};
-use crate::planning;
+use crate::counters::Method as TotalMethod;
+use crate::{planning, running, selection, sparse_vector};
 
 /// Under which relation and unit an error is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,17 +70,6 @@ pub enum QuantileMethod {
     Smooth,
 }
 
-/// How running totals are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TotalMethod {
-    /// Binary tree, discrete Laplace noise.
-    Tree,
-    /// Binary tree with Honaker's weights.
-    WeightedTree,
-    /// Square root of the totals' matrix; ρ-zCDP, so "ε" is ρ here.
-    SquareRoot,
-}
-
 /// What is released.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
@@ -118,6 +109,8 @@ pub enum Question {
         sides: u32,
         /// Candidates per end.
         candidates: u32,
+        /// The noise.
+        scales: RangeScales,
     },
     /// Sparse vector on counts: positive answers above threshold + error, negative ones below threshold − error.
     SparseVector {
@@ -140,7 +133,26 @@ pub enum Question {
         /// Records of the smaller class.
         smaller: f64,
     },
-    /// Running totals.
+    /// The most frequent of some candidates: by how much the count of any that was left out can exceed that of any chosen.
+    TopK {
+        /// Number of candidates.
+        candidates: u32,
+        /// How many are chosen.
+        picks: u32,
+        /// How; by rule if absent.
+        method: Option<selection::Method>,
+    },
+    /// A residual plot, records per cell.
+    Residuals {
+        /// Number of records.
+        rows: f64,
+    },
+    /// Mean residuals of bins with about equally many records, from noise alone.
+    BinnedResiduals {
+        /// Number of records.
+        rows: f64,
+    },
+    /// Running totals, the least accurate step.
     RunningTotal {
         /// Number of steps.
         steps: u32,
@@ -151,16 +163,16 @@ pub enum Question {
 
 /// .975 quantile of the standard Cauchy law.
 const CAUCHY_95: f64 = 12.706_204_736_174_7;
-/// .975 quantile of the standard normal law.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 impl Question {
-    /// The error at ε (ρ for [`TotalMethod::SquareRoot`]); `None` if the parameters make no sense.
+    /// The error at ε; `None` if the parameters make no sense. Running totals where the context counts ρ, and by the square root
+    /// everywhere: at ρ.
     ///
     /// # Sources
     /// Counts, sums, means: the quantiles of the noise that is drawn. Quantiles: `privacy.md` §5.4, utility theorem of the
     /// exponential mechanism with a union bound over the grid (McSherry, Talwar 2007). Ranges and sparse vector: tails of
-    /// one-sided geometric noise with a union bound (Chen thesis 2018, Theorems 3 and 8, at these scales). Totals: variances.
+    /// one-sided geometric noise with a union bound (Chen thesis 2018, Theorems 3 and 8, at these scales). Totals: the law of
+    /// the sum of draws in them.
     pub fn error(&self, epsilon: f64, setting: &Setting) -> Option<Error> {
         let context = &setting.context;
         let e = rational_from_f64(epsilon)
@@ -203,8 +215,9 @@ impl Question {
                 coverage,
                 sides,
                 candidates,
+                scales,
             } => plain(
-                bounds(*coverage, *sides, *candidates, &e, context)?,
+                bounds((*coverage, *scales), *sides, *candidates, &e, context)?,
                 "records beyond the share",
             ),
             Self::SparseVector {
@@ -212,29 +225,34 @@ impl Question {
                 queries,
                 one_direction,
             } => {
-                let one = *one_direction && context.relation == Relation::AddRemove;
-                let c = f64::from(*answers) * if one { 1.0 } else { 2.0 };
-                let per_record = rational_to_f64(&context.per_record(&e));
-                let first = per_record / (1.0 + c.powf(2.0 / 3.0));
-                let (threshold, query) = (1.0 / first, c / (per_record - first));
-                let each = threshold * (2.0 / 0.05_f64).ln();
-                plain(
-                    each + query * (2.0 * whole(*queries) / 0.05).ln(),
-                    "records",
-                )
+                let step = ThresholdTests {
+                    name: String::new(),
+                    epsilon: e,
+                    answers: *answers,
+                    most: u32::try_from(*queries).unwrap_or(u32::MAX),
+                    change: if *one_direction {
+                        Change::COUNT
+                    } else {
+                        Change { down: 1, up: 1 }
+                    },
+                    nested: false,
+                    sides: Sides::One,
+                    gaps: false,
+                    values: None,
+                };
+                let found = sparse_vector::accuracy(&step, context, 0.05).ok()?;
+                plain(found.alpha(), "records")
             }
             Self::Roc {
                 rows,
                 positive_rate,
             } => {
+                let schema = Schema {
+                    columns: Vec::new(),
+                };
                 let facts = Facts {
-                    schema: &Schema {
-                        columns: Vec::new(),
-                    },
-                    filter: None,
-                    context,
-                    rows: Some(*rows),
                     positive_rate: Some(*positive_rate),
+                    ..sized(&schema, context, *rows)
                 };
                 Error {
                     assuming: Some("scores without heavy ties"),
@@ -252,7 +270,40 @@ impl Question {
                 let s = (1.0 / m).max((-(m - 1.0) * beta).exp());
                 plain(kappa * s * CAUCHY_95, "area")
             }
-            Self::RunningTotal { steps, method } => totals(*steps, *method, epsilon, &e, context)?,
+            Self::TopK {
+                candidates,
+                picks,
+                method,
+            } => {
+                if *picks == 0 || picks > candidates {
+                    return None;
+                }
+                let method = method.unwrap_or(selection::Method::by_rule(*picks, 1));
+                let d = usize::try_from(*candidates).ok()?;
+                let each = selection::error(method, d, *picks, 1, &e, context, 0.05);
+                plain(each, "records")
+            }
+            Self::Residuals { rows } => {
+                let schema = Schema {
+                    columns: Vec::new(),
+                };
+                let found = planning::residuals(&sized(&schema, context, *rows), &e);
+                plain(found.error_95?, "records per cell of the plot")
+            }
+            Self::BinnedResiduals { rows } => {
+                let schema = Schema {
+                    columns: Vec::new(),
+                };
+                let (bins, error) = planning::binned_error(&sized(&schema, context, *rows), &e);
+                let per_bin = (rows / f64::from(bins)).max(1.0);
+                let each = (error / per_bin).min(1.0);
+                Error {
+                    all: (widen(error, 0.05 / f64::from(bins)) / per_bin).min(1.0),
+                    assuming: Some("bins of equal size"),
+                    ..plain(each, "mean residual")
+                }
+            }
+            Self::RunningTotal { steps, method } => totals(*steps, *method, &e, context)?,
         };
         (error.each.is_finite() && error.each >= 0.0).then_some(error)
     }
@@ -351,7 +402,7 @@ fn quantiles(
 
 /// Tails of the geometric noise of threshold and of all candidates, .025 each.
 fn bounds(
-    coverage: f64,
+    (coverage, scales): (f64, RangeScales),
     sides: u32,
     candidates: u32,
     e: &Rational,
@@ -366,6 +417,7 @@ fn bounds(
         name: String::new(),
         epsilon: part,
         coverage: (crate::common::clipped(coverage * 1000.0, 500, 999), 1000),
+        scales,
     };
     let (threshold, query) = step.lattices(context).ok()?;
     let scale = |l: &reticent_noise::Lattice| l.scale().to_f64() / 1000.0;
@@ -373,41 +425,34 @@ fn bounds(
     Some(scale(&threshold) * tail.ln() + scale(&query) * (f64::from(candidates.max(1)) * tail).ln())
 }
 
-fn totals(
-    steps: u32,
-    method: TotalMethod,
-    budget: f64,
-    e: &Rational,
-    context: &Context,
-) -> Option<Error> {
+/// Facts with a number of rows and nothing else.
+fn sized<'a>(schema: &'a Schema, context: &'a Context, rows: f64) -> Facts<'a> {
+    Facts {
+        schema,
+        filter: None,
+        context,
+        rows: Some(rows),
+        positive_rate: None,
+    }
+}
+
+fn totals(steps: u32, method: TotalMethod, e: &Rational, context: &Context) -> Option<Error> {
     let steps = usize::try_from(steps.max(1)).ok()?;
-    let rows = f64::from(context.rows_per_unit.max(1));
-    let worst = |v: Vec<f64>| v.into_iter().fold(0.0, f64::max);
-    let (variance, from) = if method == TotalMethod::SquareRoot {
-        let root = SquareRoot::new(steps);
-        let replaced = match context.relation {
-            Relation::AddRemove => 1.0,
-            Relation::ReplaceOne => 2.0,
-        };
-        // the last total is the worst: ‖f‖²·‖f‖²·(1/2ρ)
-        (
-            root.last_variance(budget) * replaced * rows * rows,
-            "normal law",
-        )
+    let counts_rho =
+        method == TotalMethod::SquareRoot || context.currency == Currency::Concentrated;
+    let payment = if counts_rho {
+        Payment::Concentrated { rho: e.clone() }
     } else {
-        let tree = BinaryTree::new(steps);
-        let b = whole(tree.sensitivity(context.relation)) * rows / rational_to_f64(e);
-        let nodes = worst(tree.total_variances(method == TotalMethod::WeightedTree));
-        (
-            2.0 * b * b * nodes,
-            "variance of a sum of Laplace draws, normal law",
-        )
+        Payment::Pure { epsilon: e.clone() }
     };
-    let each = NORMAL_95 * variance.sqrt();
+    let worst = |tail: f64| -> Option<f64> {
+        let all = running::half_widths(method, steps, &payment, context, tail).ok()?;
+        Some(all.into_iter().fold(0.0, f64::max))
+    };
     Some(Error {
-        each,
-        all: variance.sqrt() * (2.0 * (size(steps) / 0.025).ln()).sqrt(),
+        each: worst(0.05)?,
+        all: worst(0.05 / size(steps))?,
         unit: "records",
-        assuming: Some(from),
+        assuming: None,
     })
 }

@@ -5,16 +5,18 @@ use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{AUC_BITS, SmoothAuc};
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Score;
-use crate::common::{Facts, Prepared, StatisticsError, number, positive, real};
+use crate::common::{Facts, Prepared, StatisticsError, number, positive, real, with_metadata};
 
 /// Cells of the mixed score scale; scores in one cell count as ties.
 const GRID: u32 = 4096;
 
 /// The area of a score for a 0/1 outcome, clamped to [0, 1]. All of ε goes to one number; a [`crate::roc`] gives the curve as
 /// well, and from about a thousand records a more accurate area.
+///
+/// `metadata` is copied into the value: public facts about the model.
 ///
 /// The error depends on the smaller class m and is not released: noise about κ·max(1/m, e^{−(m−1)β}), κ ≈ √2/ε for small ε.
 ///
@@ -27,6 +29,7 @@ pub fn prepare(
     score: &Score,
     outcome: Expr,
     epsilon: &Rational,
+    metadata: Value,
 ) -> Result<Prepared, StatisticsError> {
     positive(epsilon)?;
     let terms = vec![score.mixed(), outcome];
@@ -43,7 +46,7 @@ pub fn prepare(
         })?;
     Ok(Prepared {
         terms,
-        mechanism: Box::new(Auc { step }),
+        mechanism: Box::new(Auc { step, metadata }),
     })
 }
 
@@ -53,6 +56,7 @@ pub fn prepare(
 /// `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`, `accuracy::areas_are_those_of_pairs`
 struct Auc {
     step: SmoothAuc,
+    metadata: Value,
 }
 
 impl Mechanism for Auc {
@@ -82,7 +86,10 @@ impl Mechanism for Auc {
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let noisy = real(desk.smooth_auc(FoldId(0), &self.step)?) / f64::from(1_u32 << AUC_BITS);
         Ok(Answer {
-            value: json!({"auc": number(noisy.clamp(0.0, 1.0))}),
+            value: with_metadata(
+                json!({"auc": number(noisy.clamp(0.0, 1.0))}),
+                &self.metadata,
+            ),
             error_95: None,
             flags: super::simple::flags(&[(!(0.0..=1.0).contains(&noisy), "clamped")]),
         })

@@ -1,8 +1,9 @@
 //! Running totals over T public steps: strategies (which sums are measured) and what makes totals of their noisy answers.
 //!
-//! The noise is not drawn here: a strategy is plain data with exact sensitivities, for a paid primitive that adds independent
-//! noise of one scale to the integer answers of its rows. [`BinaryTree`] goes with Laplace noise (pure ε) or Gaussian,
-//! [`SquareRoot`] with Gaussian noise under ρ-zCDP. Everything from noisy answers to totals is post-processing.
+//! The noise is not drawn here: a strategy is plain data with exact sensitivities, for the paid primitive
+//! [`Linear`](reticent_mechanisms::primitives::Linear) that adds independent noise of one scale to the integer answers of its
+//! rows. [`BinaryTree`] goes with Laplace noise (pure ε) or Gaussian, [`SquareRoot`] with Gaussian noise under ρ-zCDP.
+//! Everything from noisy answers to totals is post-processing. [`crate::running`] makes releases of them.
 //!
 //! Root mean square error of all totals, Gaussian noise, T = 57901, in units of 1/√(2ρ): tree 11.5, tree with Honaker's
 //! weights 8.5, square root 4.4.
@@ -26,18 +27,33 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use reticent_accounting::Relation;
+use reticent_mechanisms::primitives::{Row, Strategy, Weights};
 
 use crate::common::{real, size};
 
-/// The cells of one measured sum with their weights: cell `first + i` has weight `list[part][i]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Window {
-    /// The first cell.
-    pub first: usize,
-    /// Weights, shared by many rows.
-    pub list: Arc<[i64]>,
-    /// The part of the list this row uses.
-    pub part: Range<usize>,
+/// How running totals are measured and recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// [`BinaryTree`], the sum of the nodes that tile the steps.
+    Tree,
+    /// [`BinaryTree`] with Honaker's weights: every tiling node is estimated from all nodes below it as well.
+    Honaker,
+    /// [`SquareRoot`].
+    SquareRoot,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tree, Self::Honaker, Self::SquareRoot];
+
+    /// The name in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Honaker => "honaker",
+            Self::SquareRoot => "square_root",
+        }
+    }
 }
 
 /// Dyadic sums: node (level, i) is the sum of steps i·2^level up to (i+1)·2^level.
@@ -72,6 +88,12 @@ impl BinaryTree {
         (0..self.levels)
             .flat_map(|level| (0..self.nodes(level)).map(move |i| i << level..(i + 1) << level))
             .collect()
+    }
+
+    /// The measured sums as linear queries.
+    pub fn strategy(&self) -> Strategy {
+        let rows = self.rows().into_iter().map(|r| Row::count([r], 1));
+        Strategy::new(self.steps, rows.collect())
     }
 
     /// L1 distance of the answers between neighbours: add/remove, or replace-one.
@@ -223,17 +245,19 @@ impl SquareRoot {
         Self { weights }
     }
 
-    /// One measured sum per step.
-    pub fn rows(&self) -> Vec<Window> {
+    /// The measured sums as linear queries, one per step.
+    pub fn strategy(&self) -> Strategy {
         let list: Arc<[i64]> = self.weights.iter().rev().copied().collect();
         let n = list.len();
-        (0..n)
-            .map(|t| Window {
+        let rows = (0..n).map(|t| Row {
+            weights: Weights::Window {
                 first: 0,
                 list: list.clone(),
                 part: n - 1 - t..n,
-            })
-            .collect()
+            },
+            share: 1,
+        });
+        Strategy::new(n, rows.collect())
     }
 
     /// Squared L2 distance of the answers between neighbours. Columns are suffixes of one non-negative list, so inner products are
@@ -281,6 +305,19 @@ impl SquareRoot {
             .map(|t| {
                 let past = answers.iter().take(t + 1).rev();
                 past.zip(&g).map(|(y, g)| y * g).sum()
+            })
+            .collect()
+    }
+
+    /// Variance of each total in units of one answer's: Σ_{k<t} g_k², with g = w/2⁴⁰ to 10⁻⁶ of it.
+    pub fn total_variances(&self) -> Vec<f64> {
+        let one = f64::from(1_u32 << WEIGHT_BITS);
+        let square = |w: &i64| (real(i128::from(*w)) / (one * one)).powi(2);
+        self.weights
+            .iter()
+            .scan(0.0, |sum, w| {
+                *sum += square(w);
+                Some(*sum)
             })
             .collect()
     }

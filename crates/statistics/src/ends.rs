@@ -7,7 +7,7 @@
 
 use reticent_accounting::Rational;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::Range;
+use reticent_mechanisms::primitives::{Range, RangeScales};
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Desk, DeskError, FoldId};
 
@@ -64,11 +64,13 @@ impl Ends {
                     name: format!("upper end of {name}"),
                     epsilon: epsilons.0,
                     coverage,
+                    scales: RangeScales::default(),
                 },
                 Range {
                     name: format!("lower end of {name}"),
                     epsilon: epsilons.1,
                     coverage,
+                    scales: RangeScales::default(),
                 },
             ),
         })
@@ -80,6 +82,12 @@ impl Ends {
             candidates(self.bounds.upper - self.anchors.0, factor),
             candidates(self.anchors.1 - self.bounds.lower, factor),
         );
+    }
+
+    /// Other noise scales than the calibrated ones.
+    pub(crate) fn scaled(&mut self, scales: RangeScales) {
+        self.steps.0.scales = scales;
+        self.steps.1.scales = scales;
     }
 
     /// The two folds the calls read.

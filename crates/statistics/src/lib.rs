@@ -11,9 +11,8 @@
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`naive_bayes`], [`features`]: classification from noisy counts, and which features are worth it.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
-//! * [`counters`]: strategies for running totals and the totals of their noisy answers.
+//! * [`counters`], [`running`]: strategies for running totals and the totals of their noisy answers; running totals as releases.
 //! * [`accuracy`]: error from ε and ε from error.
-//! * [`roc`], [`residuals`], [`binned`]: the three diagnostics.
 //! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
 //! * [`streams`]: filters, smoothers, windows, alarms and hierarchies over private event streams.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
@@ -37,6 +36,7 @@ pub mod naive_bayes;
 pub mod planning;
 pub mod residuals;
 pub mod roc;
+pub mod running;
 mod scale;
 pub mod selection;
 pub mod simple;

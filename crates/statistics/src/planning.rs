@@ -1,15 +1,21 @@
 //! What accuracy to expect, from public numbers only: for `price`, before anything is spent.
 
+use std::fmt::Write as _;
+
 use reticent_accounting::{Rational, rational_to_f64, share, split};
 use reticent_laws::Law;
 use reticent_mechanisms::primitives::{Counts, Payment};
 use reticent_mechanisms::program::Expr;
 use serde::Serialize;
 
+use crate::DesignSpec;
+use crate::accuracy::{QuantileMethod, Question, Setting};
 use crate::common::{Facts, StatisticsError, size, widen};
+use crate::counters::Method;
 use crate::covariance::{self, Rows};
 use crate::linear::PureNoise;
-use crate::{binned, linear, logistic, residuals, roc};
+use crate::selection;
+use crate::{binned, linear, logistic, residuals, roc, running};
 
 /// A prediction: a number where there is one, a sentence always.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -159,16 +165,45 @@ pub fn mean(
     ))
 }
 
-/// Quantiles.
-pub fn quantiles(facts: &Facts<'_>, levels: usize, cells: u32, epsilon: &Rational) -> Prediction {
-    let parts = split(epsilon, &vec![1; levels.max(1)]);
-    let e = parts.first().map_or(0.0, |p| facts.per_record(p)) / f64::from(facts.context.touches());
-    let ranks = 2.0 * (f64::from(cells.max(1)) * size(levels.max(1)) / 0.05).ln() / e;
+/// Quantiles by any method.
+pub fn quantiles(
+    facts: &Facts<'_>,
+    levels: usize,
+    cells: u32,
+    method: QuantileMethod,
+    epsilon: &Rational,
+) -> Prediction {
+    let question = Question::Quantiles {
+        levels: u32::try_from(levels).unwrap_or(u32::MAX),
+        cells,
+        method,
+    };
+    let setting = Setting {
+        context: facts.context.clone(),
+    };
+    let error = question.error(rational_to_f64(epsilon), &setting);
+    let ranks = error.as_ref().map_or(f64::INFINITY, |e| e.each);
+    let how = match method {
+        QuantileMethod::Exponential => "one draw per level",
+        QuantileMethod::Recursive => "recursive bisection",
+        QuantileMethod::Smooth => "recursive bisection with Cauchy noise",
+    };
+    let assuming = error
+        .and_then(|e| e.assuming)
+        .map_or_else(String::new, |a| format!(", assuming {a}"));
+    let m = size(levels.max(1));
+    // one draw per level divides ε by their number, bisection by their depth
+    let draws = match method {
+        QuantileMethod::Exponential => m,
+        QuantileMethod::Recursive | QuantileMethod::Smooth => (m + 1.0).log2().ceil(),
+    };
     against(
         rational_to_f64(epsilon),
         facts.signal(epsilon),
-        20.0 * size(levels.max(1)) * (f64::from(cells.max(1)) * 20.0).ln(),
-        &format!("each quantile will be within about {ranks:.0} ranks of its level"),
+        20.0 * draws * (f64::from(cells.max(1)) * 20.0).ln(),
+        &format!(
+            "each quantile will be within about {ranks:.0} ranks of its level ({how}{assuming})"
+        ),
         None,
     )
 }
@@ -184,36 +219,71 @@ pub fn bounds(facts: &Facts<'_>, coverage: f64, epsilon: &Rational) -> Predictio
     )
 }
 
-/// Logistic regression on `columns` columns.
-pub fn logistic(facts: &Facts<'_>, columns: usize, epsilon: &Rational) -> Prediction {
+/// Logistic regression. What noise does to the objective is known: a linear term that shifts its gradient. What the
+/// shift does to coefficients depends on the curvature of the data's loss, so no error of theirs is given.
+pub fn logistic(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &logistic::Config,
+) -> Result<Prediction, StatisticsError> {
+    let columns = design.terms.len();
     let d = size(columns.max(1));
-    let clip = logistic::clips_by_rule(facts, epsilon, columns);
-    let f = logistic::fraction(facts, epsilon, columns);
+    let records = logistic::noise_in_records(facts, design, config)?;
+    let share = match facts.rows {
+        Some(n) if n >= 1.0 => format!(" ({} of all rows)", percent(records / n)),
+        _ => String::new(),
+    };
     let sentence = format!(
-        "{:.0} % of epsilon pays for the curvature{}; close to the non-private fit once the square root of rows times epsilon is ten times the number of columns",
-        100.0 * f,
-        if clip { ", 5 % for a row clip" } else { "" }
+        "noise shifts the gradient of the loss by no more than {:.0} records can, with probability .95{share}; how far that \
+         moves a coefficient depends on the private curvature, so no error is stated for coefficients",
+        records.ceil(),
     );
-    against(
-        rational_to_f64(epsilon),
-        facts.quartered_signal(epsilon),
+    Ok(against(
+        rational_to_f64(&config.epsilon),
+        facts.quartered_signal(&config.epsilon),
         9.0 * d * d,
         &sentence,
         None,
-    )
+    ))
 }
 
-/// Linear regression on `columns` columns.
-pub fn linear(facts: &Facts<'_>, columns: usize, payment: &Payment) -> Prediction {
-    let epsilon = linear::budget(payment, facts.context);
+fn percent(share: f64) -> String {
+    if share >= 0.1 {
+        format!("{:.0} %", 100.0 * share)
+    } else {
+        format!("{:.2} %", 100.0 * share)
+    }
+}
+
+/// Linear regression: the noise on the second moments is known, the error of a coefficient depends on their private values and is
+/// part of the released intervals.
+pub fn linear(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &linear::Config,
+) -> Result<Prediction, StatisticsError> {
+    let columns = design.terms.len();
+    let epsilon = linear::budget(&config.payment, facts.context);
     let signal = facts.rows.map(|n| n * epsilon);
-    against(
+    let deviation = linear::moment_deviation(facts, design, config)?;
+    let mut sentence = format!(
+        "second moments of columns scaled to ±1/2 carry noise of standard deviation up to {deviation:.1}"
+    );
+    if let Some(n) = facts.rows.filter(|n| *n >= 1.0) {
+        let _ = write!(
+            sentence,
+            ", {} of the most that {n:.0} rows can add up to",
+            percent(4.0 * deviation / n)
+        );
+    }
+    sentence.push_str("; the intervals of the coefficients include it");
+    Ok(against(
         epsilon,
         signal,
         100.0 * size(columns.max(1)),
-        "intervals of the coefficients include the privacy noise",
+        &sentence,
         None,
-    )
+    ))
 }
 
 /// A covariance matrix of `columns` columns; none if the budget cannot be calibrated.
@@ -275,35 +345,122 @@ pub fn roc(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
 /// A residual plot.
 pub fn residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
     let rules = residuals::rules(facts, epsilon);
+    let (_, cells) = share(epsilon, u64::from(rules.range_percent), 100);
+    let error = laplace_95(facts, &cells);
     against(
         rational_to_f64(epsilon),
         facts.rows.map(|n| n * facts.per_record(epsilon)),
         1000.0,
         &format!(
-            "{} % of epsilon frames the plot, the rest counts its cells",
+            "{} % of epsilon frames the plot; each of its cells counts records within {error:.0} with probability .95",
             rules.range_percent
         ),
-        None,
+        Some(error),
     )
 }
 
-/// A binned residual plot.
-pub fn binned_residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
+/// Number of bins of a binned residual plot and the half-width of a bin's count of positive outcomes.
+pub(crate) fn binned_error(facts: &Facts<'_>, epsilon: &Rational) -> (u32, f64) {
     let depth = match (facts.rows, facts.signal(epsilon)) {
         (Some(rows), Some(signal)) => binned::default_depth(rows, signal),
         _ => 3,
     };
     let parts = split(epsilon, &[2, 7, 1]);
-    let error = parts.get(1).map(|e| laplace_95(facts, e));
+    let error = parts.get(1).map_or(f64::NAN, |e| laplace_95(facts, e));
+    (1u32 << depth, error)
+}
+
+/// A binned residual plot.
+pub fn binned_residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
+    let (bins, error) = binned_error(facts, epsilon);
+    let residual = facts.rows.map_or_else(String::new, |n| {
+        let half = (error * f64::from(bins) / n.max(1.0)).min(1.0);
+        format!(", a mean residual within about {half:.3} of its value without noise")
+    });
     against(
         rational_to_f64(epsilon),
         facts.signal(epsilon),
         1250.0,
+        &format!("{bins} bins; each label count within {error:.0} with probability .95{residual}"),
+        Some(error),
+    )
+}
+
+/// The k most frequent of some candidates.
+pub fn top_k(
+    facts: &Facts<'_>,
+    candidates: usize,
+    k: u32,
+    method: Option<selection::Method>,
+    epsilon: &Rational,
+) -> Prediction {
+    let method = method.unwrap_or(selection::Method::by_rule(k, 1));
+    let error = selection::error(method, candidates, k, 1, epsilon, facts.context, 0.05);
+    against(
+        rational_to_f64(epsilon),
+        facts.signal(epsilon),
+        // the error is in proportion to 1/ε: a tenth of the records
+        10.0 * error * facts.per_record(epsilon) / f64::from(facts.context.touches()),
         &format!(
-            "{} bins; each label count within {:.0} with probability .95",
-            1u32 << depth,
-            error.unwrap_or(f64::NAN)
+            "nothing left out will exceed anything chosen by more than {error:.0} records with probability .95 ({})",
+            method.name()
         ),
+        Some(error),
+    )
+}
+
+/// The area under a ROC curve by smooth sensitivity.
+pub fn auc(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
+    let rate = facts.positive_rate.unwrap_or(0.5);
+    let smaller = facts.rows.map(|n| n * rate.min(1.0 - rate).max(0.0));
+    let setting = Setting {
+        context: facts.context.clone(),
+    };
+    let error = smaller.and_then(|smaller| {
+        let question = Question::SmoothAuc { smaller };
+        question.error(rational_to_f64(epsilon), &setting)
+    });
+    let sentence = match &error {
+        Some(e) => format!(
+            "the area will be within about {:.3} of the truth with probability .95",
+            e.each.min(1.0)
+        ),
+        None => "the error falls with the records of the smaller class".to_owned(),
+    };
+    against(
+        rational_to_f64(epsilon),
+        facts.signal(epsilon),
+        // Cauchy noise of scale √2/(ε m), half-width 12.7 of it: .2 at a balanced m = n/2
+        200.0,
+        &sentence,
+        error.map(|e| e.each.min(1.0)),
+    )
+}
+
+/// Running totals; the error of the least accurate step.
+pub fn running_total(
+    facts: &Facts<'_>,
+    steps: usize,
+    method: Option<Method>,
+    payment: &Payment,
+) -> Prediction {
+    let method = method.unwrap_or_else(|| running::default_method(steps, payment));
+    let all = running::half_widths(method, steps, payment, facts.context, 0.05);
+    let error = all.ok().map(|e| e.into_iter().fold(0.0, f64::max));
+    let sentence = match error {
+        Some(e) => format!(
+            "each of the {steps} totals will be within {e:.0} of the truth with probability .95 ({})",
+            method.name()
+        ),
+        None => "this payment does not fit the method".to_owned(),
+    };
+    let epsilon = linear::budget(payment, facts.context);
+    let signal = facts.rows.map(|n| n * epsilon);
+    against(
+        epsilon,
+        signal,
+        error.map_or(10.0, |e| 10.0 * e * epsilon),
+        &sentence,
         error,
     )
 }

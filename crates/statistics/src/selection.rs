@@ -33,6 +33,15 @@ pub enum Method {
 }
 
 impl Method {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Counts,
+        Self::PermuteAndFlip,
+        Self::Peeling,
+        Self::Joint,
+        Self::NoisyMax,
+    ];
+
     /// The rule on public numbers: a record has up to `items` of the candidates.
     pub fn by_rule(k: u32, items: u32) -> Self {
         if k <= items {

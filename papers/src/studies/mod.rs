@@ -13,6 +13,7 @@ pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;
 pub mod sparse_vector;
+pub mod which_mechanism;
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Same random tape, two tables: a mechanism may draw different noise only where its outputs already differ.
 
 use reticent_laws::Recorder;
-use reticent_noise::{GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Seeded};
 use serde::Serialize;
 
 use super::Auditable;
@@ -46,6 +46,12 @@ impl<N: Noise> Noise for Log<N> {
     fn choose(&mut self, w: &LogWeights) -> usize {
         self.draws.push("a choice".to_owned());
         self.inner.choose(w)
+    }
+    /// Location and scale are both functions of the records (smooth sensitivity); that they may be is proved by their hyperbolic
+    /// distance, so only the draw itself is written down.
+    fn cauchy(&mut self, d: &Cauchy) -> i128 {
+        self.draws.push("a Cauchy draw".to_owned());
+        self.inner.cauchy(d)
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         self.draws.push(format!(

@@ -5,7 +5,7 @@
 use reticent_accounting::{Currency, Rational, Relation, Size};
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, Shorten};
 use reticent_mechanisms::primitives::{
-    Counts, Medians, Payment, Quantile, Range, SecondMoments, SparseVector, Sums,
+    Counts, Medians, Payment, Quantile, Range, RangeScales, SecondMoments, SparseVector, Sums,
 };
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::Schema;
@@ -13,8 +13,8 @@ use reticent_mechanisms::{Context, Mechanism, Simulated, Unit, simulate};
 use reticent_noise::Noise;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, linear, logistic, residuals, roc,
-    simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
+    residuals, roc, running, selection, simple,
 };
 use serde_json::Value;
 
@@ -79,12 +79,12 @@ impl World {
         }
     }
 
-    fn finite(mut self) -> Self {
+    pub(super) fn finite(mut self) -> Self {
         self.finite = true;
         self
     }
 
-    fn effort(mut self, training: u64, most: u64) -> Self {
+    pub(super) fn effort(mut self, training: u64, most: u64) -> Self {
         self.effort = Effort { training, most };
         self
     }
@@ -157,15 +157,15 @@ fn columns(n: usize) -> RowProgram {
     }
 }
 
-fn axis(term: usize, cut: Cut) -> Axis {
+pub(super) fn axis(term: usize, cut: Cut) -> Axis {
     Axis { term, cut }
 }
 
-fn grid(axes: Vec<Axis>) -> Fold {
+pub(super) fn grid(axes: Vec<Axis>) -> Fold {
     Fold::Grid { axes, sum: None }
 }
 
-fn step(
+pub(super) fn step(
     name: &'static str,
     universe: &Universe,
     terms: usize,
@@ -318,6 +318,7 @@ fn steps() -> Vec<World> {
                 name: name("range"),
                 epsilon: e.clone(),
                 coverage: (19, 20),
+                scales: RangeScales::default(),
             }),
             &[vec![20, 0, 0, 0], vec![20, 0, 1, 0]],
         )
@@ -385,7 +386,37 @@ fn prepared(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statistics
             simple::crosstab(facts, axes, &e)
         }
         "quantiles" => simple::quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, &e),
+        "quantiles_recursive" => {
+            let draw = simple::Bisect::Exponential;
+            simple::bisected_quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, draw, &e)
+        }
         "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
+        "bounds_printed" => {
+            let how = simple::BoundsConfig {
+                scales: RangeScales::Printed,
+                ..simple::BoundsConfig::default()
+            };
+            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
+        }
+        "top_k" => selection::top_k(facts, &axis_of("x", x(), 4.0, 4), 2, None, &e),
+        "running_total" => running::prepare(
+            facts,
+            &axis_of("x", x(), 4.0, 5),
+            None,
+            Payment::Pure { epsilon: e },
+        ),
+        other if other.starts_with("histogram ") => {
+            let method = histogram::Method::of(&other["histogram ".len()..])?;
+            let mut axes = vec![axis_of("x", x(), 4.0, 4)];
+            if method == histogram::Method::Ag {
+                axes.push(axis_of("y", y(), 1.0, 2));
+            }
+            let config = histogram::Config {
+                error_draws: 0,
+                ..histogram::Config::new(method, e)
+            };
+            histogram::prepare(facts, axes, config)
+        }
         "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
         "linear" => linear::prepare(
             facts,
@@ -453,6 +484,7 @@ fn composite(name: &'static str) -> Option<Result<World, StatisticsError>> {
 /// Everything of the registry that can be run here.
 pub fn worlds() -> Result<Vec<World>, AuditError> {
     let mut worlds = steps();
+    worlds.extend(super::steps::worlds());
     for row in crate::registry::COMPOSITES {
         if let Some(world) = composite(row.name) {
             worlds.push(world.map_err(|e| AuditError::Method(format!("{}: {e}", row.name)))?);

@@ -8,13 +8,13 @@ use reticent_accounting::Size;
 use reticent_audit::neighbours::Case;
 use reticent_audit::registry::COMPOSITES;
 use reticent_audit::tables::real;
-use reticent_mechanisms::primitives::Payment;
+use reticent_mechanisms::primitives::{Payment, RangeScales};
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::features::{self, Items, Keep};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, covariance, histogram,
-    linear, logistic, naive_bayes, residuals, roc, selection, simple,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, counters, covariance,
+    histogram, linear, logistic, naive_bayes, residuals, roc, running, selection, simple,
 };
 use serde_json::Value;
 
@@ -87,8 +87,30 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             simple::bisected_quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, draw, &e)
         }
         "bounds_upper" => {
-            let how = (simple::Search::Doubling, simple::Sides::Upper);
+            let how = simple::BoundsConfig {
+                search: simple::Search::Doubling,
+                sides: simple::Sides::Upper,
+                ..simple::BoundsConfig::default()
+            };
             simple::bounds_by(facts, x(), "x", 0.9, how, &e)
+        }
+        "bounds_printed" => {
+            let how = simple::BoundsConfig {
+                scales: RangeScales::Printed,
+                ..simple::BoundsConfig::default()
+            };
+            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
+        }
+        "running_total" | "running_total tree" | "running_total square_root" => {
+            let (method, payment) = match name {
+                "running_total" => (counters::Method::Honaker, Payment::Pure { epsilon: e }),
+                "running_total tree" => (counters::Method::Tree, Payment::Pure { epsilon: e }),
+                _ => (
+                    counters::Method::SquareRoot,
+                    Payment::Concentrated { rho: e },
+                ),
+            };
+            running::prepare(facts, &axis_of("x", x(), 4.0, 5), Some(method), payment)
         }
         "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
         "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
@@ -97,7 +119,7 @@ fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
             &design,
             &linear::Config::new(Payment::Pure { epsilon: e }),
         ),
-        "auc" => auc::prepare(facts, &score, y(), &e),
+        "auc" => auc::prepare(facts, &score, y(), &e, Value::Null),
         "covariance" => covariance::prepare(
             facts,
             &[("x".to_owned(), x()), ("y".to_owned(), y())],
@@ -212,9 +234,15 @@ fn all() {
         names.insert(row.name);
         for relation in RELATIONS {
             for rows_per_unit in [1, 3] {
+                // the square root is paid in rho
+                let currency = if row.name == "running_total square_root" {
+                    Currency::Concentrated
+                } else {
+                    Currency::Pure
+                };
                 let context = Context {
                     relation,
-                    currency: Currency::Pure,
+                    currency,
                     size: Size::Private,
                     rows_per_unit,
                 };

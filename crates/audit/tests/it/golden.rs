@@ -10,7 +10,7 @@ use reticent_audit::neighbours::{TAIL, losses};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::neighbours;
 use reticent_laws::{Window, enumerate};
-use reticent_mechanisms::primitives::Range;
+use reticent_mechanisms::primitives::{Range, RangeScales};
 
 /// Probabilities of the answers 0, 1, … of a mechanism with one index as its output.
 fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {
@@ -81,6 +81,7 @@ fn range_finder_on_parts() {
         name: "range".to_owned(),
         epsilon: ratio(1, 1),
         coverage: (19, 20),
+        scales: RangeScales::default(),
     };
     let context = Context::records(Relation::ReplaceOne);
     let price = step.event(&context).price(Currency::Pure).unwrap();
@@ -98,6 +99,28 @@ fn range_finder_on_parts() {
             .is_err(),
             "{coverage:?}"
         );
+    }
+}
+
+/// Private Bounds at its printed scales: priced at θε/2 + ε/4 and .75 ε, and no table loses more; noise cut to .95 of the worst
+/// share of that price is noticed.
+#[test]
+fn printed_range_scales() {
+    for (coverage, added, [alone, pair]) in [
+        ((19, 20), 0.725, [0.940_682_773, 0.942_660_014]),
+        ((1, 2), 0.5, [0.991_617_714, 0.994_411_810]),
+    ] {
+        let mut audit = n::range(ratio(1, 1), coverage, &[0.0, 1.0, 2.0, 3.0], 4);
+        let [(_, Purchase::Range(step))] = audit.mechanism.0.as_mut_slice() else {
+            panic!("one range")
+        };
+        step.scales = RangeScales::Printed;
+        for calibrated in RELATIONS {
+            close(&audit.price(calibrated), &[added, 0.75], 1e-12);
+        }
+        // the scales do not depend on the relation
+        audit.check([(alone, pair), (pair, alone)]);
+        audit.canary([alone, pair]);
     }
 }
 

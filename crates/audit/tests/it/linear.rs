@@ -6,6 +6,7 @@ use super::*;
 use reticent_audit::neighbours::Strategy as Matrix;
 use reticent_audit::purchases::Purchase;
 use reticent_mechanisms::primitives::{Linear, Payment, Row, Strategy, Weights};
+use reticent_statistics::counters::{BinaryTree, SquareRoot};
 use reticent_statistics::histogram::{Domain, Method, Workload, strategy};
 
 fn pure(epsilon: Rational) -> Linear {
@@ -125,6 +126,34 @@ fn every_strategy_matrix() {
         }
     }
     assert!(seen > 200, "{seen}");
+}
+
+/// The strategies that running totals ship, read off the code: trees attain their price under add/remove, the square root exactly ρ,
+/// and §2.10's R1 ≤ 2ρ where only add/remove was paid for.
+#[test]
+fn counter_matrices() {
+    for steps in [1, 2, 3, 5, 8, 13, 32] {
+        let tree = audit(BinaryTree::new(steps).strategy(), pure(ratio(1, 1)), 0);
+        for calibrated in RELATIONS {
+            let (own, other) = shares(&tree, calibrated);
+            assert!(own <= 1.0 + 1e-9 && other <= 1.0 + 1e-9, "{steps}");
+            if calibrated == Relation::AddRemove {
+                assert!((own - 1.0).abs() < 1e-9, "{steps}: {own}");
+            }
+        }
+        let step = Linear {
+            name: "linear".to_owned(),
+            payment: Payment::Concentrated { rho: ratio(1, 8) },
+        };
+        let root = SquareRoot::new(steps).strategy();
+        let matrix = audit(root, step, 0).strategy(Relation::AddRemove);
+        let [added, replaced] = RELATIONS.map(|r| matrix.deviations(r).powi(2) / 2.0);
+        assert!((added - 0.125).abs() < 1e-8, "{steps}: {added}");
+        assert!(replaced <= 0.25 + 1e-8, "{steps}: {replaced}");
+        // a canary: .95 of the noise is noticed
+        let cut = matrix.deviations(Relation::AddRemove) / 0.95;
+        assert!(cut.powi(2) / 2.0 > 0.125 * 1.1);
+    }
 }
 
 /// Levels of ranges of 2^k cells over N cells, cut off at N.

@@ -7,7 +7,7 @@ use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{id, real};
 use reticent_mechanisms::fold::Shorten;
 use reticent_mechanisms::primitives::{
-    Counts, Medians, Payment, Quantile, Range, SecondMoments, SparseVector, Sums,
+    Counts, Medians, Payment, Quantile, Range, RangeScales, SecondMoments, SparseVector, Sums,
 };
 use reticent_mechanisms::rows::{Column, Kind, Missing, Schema};
 
@@ -336,6 +336,7 @@ pub(crate) fn range(
                 name: "range".to_owned(),
                 epsilon,
                 coverage,
+                scales: RangeScales::default(),
             }),
         ),
         most,
@@ -557,6 +558,7 @@ fn units_with_several_rows() {
         name: "range".to_owned(),
         epsilon: four.clone(),
         coverage: (3, 4),
+        scales: RangeScales::default(),
     };
     let sparse = SparseVector {
         name: "sparse".to_owned(),

@@ -264,6 +264,107 @@ fn accuracy_is_planned_and_methods_run() {
         .code(2);
 }
 
+const COUNTED: &str = r#"
+version = 1
+dataset = "dataset.toml"
+[[release]]
+id = "top"
+kind = "top_k"
+column = "group"
+k = 2
+epsilon = "0.5"
+[[release]]
+id = "rising"
+kind = "running_total"
+column = "age"
+epsilon = "1"
+[[release]]
+id = "heights"
+kind = "bounds"
+column = "height"
+coverage = 0.95
+method = "doubling"
+scales = "printed"
+epsilon = "0.4"
+[[release]]
+id = "model"
+kind = "logistic"
+formula = "sick ~ age"
+epsilon = "0.5"
+[[release]]
+id = "area"
+kind = "auc"
+model = "model"
+epsilon = "0.5"
+"#;
+
+/// Selection, running totals, a range at the printed scales (.725 of its ε is charged) and an area, priced, planned and run.
+#[test]
+fn counted_kinds_run_and_printed_scales_cost_less() {
+    let folder = registered();
+    folder.write("counted.toml", COUNTED);
+    price_equals_ledger(&folder, "counted.toml");
+    let ledger = json(
+        &folder
+            .reticent(&["ledger", "show", "dataset.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    // .5 + 1 + .29 + .5 + .5
+    assert_eq!(ledger["spent"]["add_remove"]["epsilon"], "2.79");
+    let released = json(
+        &folder
+            .reticent(&["run", "counted.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    let value = |id: &str| {
+        let all = released["releases"].as_array().unwrap();
+        all.iter().find(|r| r["id"] == id).unwrap()["value"].clone()
+    };
+    assert_eq!(value("top")["top"].as_array().unwrap().len(), 2);
+    // a step for every whole number from 0 to 100
+    let rising = value("rising");
+    assert_eq!(rising["steps"], 101);
+    assert_eq!(rising["method"], "honaker");
+    let last = rising["totals"][100].as_f64().unwrap();
+    // 200 records; a half-width of some 40, wrong once in 1e9 at ten times that
+    assert!((last - 200.0).abs() < 600.0, "{last}");
+    let area = value("area")["auc"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&area));
+    assert_eq!(value("area")["model"], "model");
+    let report = std::fs::read_to_string(folder.path("out/counted/report.html")).unwrap();
+    for words in [
+        "Most frequent of 3 values",
+        "Records up to each step",
+        "Area under the ROC curve",
+    ] {
+        assert!(report.contains(words), "{words}");
+    }
+    let planned = json(
+        &folder
+            .reticent(&["plan-accuracy", "counted.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    for line in planned["releases"].as_array().unwrap() {
+        let known = line["error_95"].is_number();
+        assert_eq!(known, line["kind"] != "logistic", "{line}");
+        assert!(known || line["remark"].as_str().unwrap().contains("gradient"));
+    }
+    // the released errors are the planned ones
+    let planned = planned["releases"][1]["error_95"].as_f64().unwrap();
+    let released = rising["errors_95"].as_array().unwrap();
+    let largest = released
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(0.0, f64::max);
+    assert!(
+        (planned / largest - 1.0).abs() < 1e-9,
+        "{planned} {largest}"
+    );
+}
+
 #[test]
 fn help_has_examples_and_schema_prints() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 
 use reticent_accounting::Rational;
+use reticent_mechanisms::primitives::RangeScales;
 use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::residuals;
 use reticent_statistics::roc::{MOST_MODELS, Thresholds};
 use reticent_statistics::simple::{Search, Sides};
+use reticent_statistics::{counters, selection};
 
 use super::{
-    BinnedResidualsSpec, Binning, BoundsSpec, Clip, CovarianceSpec, CrosstabSpec, DEFAULT_CELLS,
-    DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra, LogisticSpec,
-    MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod, QuantilesSpec, RANGES,
-    RegressSpec, Reported, ResidualsSpec, RocSpec, Scaling, SumSpec, ThresholdSpec,
+    AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CovarianceSpec, CrosstabSpec,
+    DEFAULT_CELLS, DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra,
+    LogisticSpec, MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod, QuantilesSpec,
+    RANGES, RegressSpec, Reported, ResidualsSpec, RocSpec, RunningTotalSpec, Scaling, SumSpec,
+    ThresholdSpec, TopKSpec,
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
@@ -53,13 +56,32 @@ impl KindSpec {
                         ("upper", Sides::Upper),
                     ],
                 )?,
+                scales: word(
+                    section,
+                    "scales",
+                    &[
+                        ("calibrated", RangeScales::Calibrated),
+                        ("printed", RangeScales::Printed),
+                    ],
+                )?,
             }),
+            "top_k" => Self::TopK(top_k(section)?),
+            "running_total" => Self::RunningTotal(running_total(section)?),
             "logistic" => Self::Logistic(logistic(section)?),
             "linear" => Self::Linear(linear(section)?),
             "covariance" => Self::Covariance(CovarianceSpec::read(section)?),
             "regress" => Self::Regress(RegressSpec::read(section, earlier)?),
             "threshold" => Self::Threshold(ThresholdSpec::read(section, earlier)?),
             "naive_bayes" => Self::NaiveBayes(naive_bayes(section)?),
+            "auc" => Self::Auc(AucSpec {
+                model: reference(
+                    section,
+                    earlier,
+                    "model",
+                    &["logistic"],
+                    "An area under the ROC curve examines a logistic model.",
+                )?,
+            }),
             "roc" => Self::Roc(roc(section, earlier)?),
             "residuals" => Self::Residuals(ResidualsSpec {
                 model: reference(
@@ -272,6 +294,44 @@ fn histogram(section: &mut Section<'_>) -> Result<HistogramSpec, Refusal> {
         second_bins,
         method,
         workload,
+    })
+}
+
+fn top_k(section: &mut Section<'_>) -> Result<TopKSpec, Refusal> {
+    let fix = "Write column = \"occupation\".";
+    let column = section.need("column", fix)?.text(fix)?.to_owned();
+    let bins = section.get("bins").map(|i| Binning::read(&i)).transpose()?;
+    let fix = "Write for example k = 10.";
+    let k = section.need("k", fix)?.count(1, 1_000_000, fix)?;
+    let methods = selection::Method::ALL.map(|m| (m.name(), m));
+    let method = section
+        .get("method")
+        .map(|i| i.word(&methods))
+        .transpose()?;
+    Ok(TopKSpec {
+        column,
+        bins,
+        k,
+        method,
+    })
+}
+
+fn running_total(section: &mut Section<'_>) -> Result<RunningTotalSpec, Refusal> {
+    let fix = "Write column = \"day\".";
+    let column = section.need("column", fix)?.text(fix)?.to_owned();
+    let steps = section
+        .get("steps")
+        .map(|i| Binning::read(&i))
+        .transpose()?;
+    let methods = counters::Method::ALL.map(|m| (m.name(), m));
+    let method = section
+        .get("method")
+        .map(|i| i.word(&methods))
+        .transpose()?;
+    Ok(RunningTotalSpec {
+        column,
+        steps,
+        method,
     })
 }
 

@@ -9,17 +9,18 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, naive_bayes,
-    planning, residuals,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, histogram, linear,
+    naive_bayes, planning, residuals, running, selection,
 };
 use serde_json::{Value, json};
 
 use crate::bayes;
 use crate::budget::Payment;
+use crate::dataset::Dataset;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
-    Binning, Clip, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef, QuantileMethod,
-    QuantilesSpec,
+    Binning, Clip, DEFAULT_BINS, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef,
+    QuantileMethod, QuantilesSpec, RunningTotalSpec,
 };
 use crate::model::{Examined, Model};
 use crate::outcome::Refusal;
@@ -63,10 +64,24 @@ pub(crate) fn prepare(
                 expression(&s.of, schema, "of")?,
                 &s.of,
                 coverage,
-                (s.method, s.sides),
+                simple::BoundsConfig {
+                    search: s.method,
+                    sides: s.sides,
+                    scales: s.scales,
+                },
                 epsilon,
             )
         }
+        KindSpec::TopK(s) => {
+            let axis = axis(&facts, &s.column, &binning(s.bins.as_ref()))?;
+            selection::top_k(&facts, &axis, s.k, s.method, epsilon)
+        }
+        KindSpec::RunningTotal(s) => running::prepare(
+            &facts,
+            &time_axis(&facts, s)?,
+            s.method,
+            totals_payment(context.currency, &entry.payment),
+        ),
         KindSpec::Logistic(s) => models::logistic(&facts, s, &entry.payment)?,
         KindSpec::Covariance(s) => models::covariance(&facts, s, &entry.payment)?,
         KindSpec::Regress(s) => models::regress(s, model, schema)?,
@@ -74,17 +89,7 @@ pub(crate) fn prepare(
         KindSpec::Linear(s) => linear::prepare(
             &facts,
             &linear_design(schema, s)?,
-            &linear::Config {
-                payment: moments_payment(context.currency, &entry.payment)?,
-                clip: if matches!(s.clip, Clip::None) {
-                    linear::Clip::None
-                } else {
-                    linear::Clip::Private
-                },
-                grid_bits: s.grid_bits,
-                noise: models::noise(s.noise),
-                options: models::options(s.reported),
-            },
+            &linear_config(s, context.currency, &entry.payment)?,
         ),
         KindSpec::NaiveBayes(s) => naive_bayes::prepare(
             &facts,
@@ -92,6 +97,18 @@ pub(crate) fn prepare(
             bayes::config(s, context.currency, &entry.payment),
         ),
         KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
+        KindSpec::Auc(s) => {
+            let (model, design) = examined(model, schema)?;
+            let score = Score::Linear(model.linear_predictor(&design));
+            let outcome = design.response.expr().clone();
+            auc::prepare(
+                &facts,
+                &score,
+                outcome,
+                epsilon,
+                about(&s.model, Some(&design)),
+            )
+        }
         KindSpec::Residuals(s) => {
             let (model, design) = examined(model, schema)?;
             let config = residuals::Config {
@@ -194,17 +211,32 @@ pub(crate) fn accuracy(
                 .map(|c| axis(&facts, c, &s.binning(c)).map_or(1, |a| cells(&a)));
             planning::table(&facts, each.fold(1, usize::saturating_mul), epsilon)
         }
-        KindSpec::Quantiles(s) => planning::quantiles(&facts, s.levels.len(), s.cells, epsilon),
+        KindSpec::Quantiles(s) => {
+            planning::quantiles(&facts, s.levels.len(), s.cells, s.method.planned(), epsilon)
+        }
+        KindSpec::TopK(s) => {
+            let axis = axis(&facts, &s.column, &binning(s.bins.as_ref())).ok()?;
+            planning::top_k(&facts, cells(&axis), s.k, s.method, epsilon)
+        }
+        KindSpec::RunningTotal(s) => {
+            let steps = cells(&time_axis(&facts, s).ok()?);
+            let payment = totals_payment(context.currency, &entry.payment);
+            planning::running_total(&facts, steps, s.method, &payment)
+        }
+        KindSpec::Auc(_) => planning::auc(&facts, epsilon),
         KindSpec::Bounds(s) => planning::bounds(&facts, rational_to_f64(&s.coverage), epsilon),
         KindSpec::Logistic(s) => planning::logistic(
             &facts,
-            logistic_design(schema, s).ok()?.terms.len(),
-            epsilon,
-        ),
-        KindSpec::Linear(s) => {
-            let payment = moments_payment(context.currency, &entry.payment).ok()?;
-            planning::linear(&facts, linear_design(schema, s).ok()?.terms.len(), &payment)
-        }
+            &logistic_design(schema, s).ok()?,
+            &models::logistic_config(s, &entry.payment),
+        )
+        .ok()?,
+        KindSpec::Linear(s) => planning::linear(
+            &facts,
+            &linear_design(schema, s).ok()?,
+            &linear_config(s, context.currency, &entry.payment).ok()?,
+        )
+        .ok()?,
         KindSpec::Covariance(s) => {
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::covariance(&facts, s.columns.len(), s.data_norm, &payment)?
@@ -342,6 +374,66 @@ fn tabulated(
     Ok(histogram::prepare(facts, axes, config))
 }
 
+/// Steps of a running total: the levels of a column in their order, the given steps, or every whole number between the bounds.
+fn time_axis(facts: &Facts<'_>, spec: &RunningTotalSpec) -> Result<AxisSpec, Refusal> {
+    let mut axis = axis(facts, &spec.column, &binning(spec.steps.as_ref()))?;
+    let kind = facts
+        .schema
+        .position(&spec.column)
+        .map(|at| &facts.schema.columns[at].kind);
+    if let (Some(Kind::Integer { .. }), None, AxisCut::Even { lower, upper, .. }) =
+        (kind, &spec.steps, &axis.cut)
+    {
+        let (first, last) = (lower.ceil(), upper.floor());
+        let steps = last - first + 1.0;
+        #[allow(clippy::cast_precision_loss, reason = "a small limit")]
+        let most = running::MAX_STEPS as f64;
+        if !(1.0..=most).contains(&steps) {
+            return Err(Refusal::request(format!(
+                "`{}` has {steps} whole numbers between its bounds; at most {most} steps are accepted",
+                spec.column
+            ))
+            .for_key("steps")
+            .accepting("Write for example steps = 365."));
+        }
+        let mut edges = vec![first];
+        while edges.last().is_some_and(|e| *e <= last) {
+            edges.push(first + whole(edges.len()));
+        }
+        axis.cut = AxisCut::Edges(edges);
+    }
+    Ok(axis)
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "at most as many as there are steps"
+)]
+fn whole(n: usize) -> f64 {
+    n as f64
+}
+
+/// Number of steps of a running total, checked against the schema.
+pub(crate) fn steps_of(
+    dataset: &Dataset,
+    filter: Option<&Expr>,
+    spec: &RunningTotalSpec,
+) -> Result<usize, Refusal> {
+    let context = Context::records(dataset.neighbours);
+    let facts = Facts {
+        schema: &dataset.schema,
+        filter,
+        context: &context,
+        rows: None,
+        positive_rate: None,
+    };
+    Ok(cells(&time_axis(&facts, spec)?))
+}
+
+fn binning(given: Option<&Binning>) -> Binning {
+    given.cloned().unwrap_or(Binning::Even(DEFAULT_BINS))
+}
+
 fn cells(axis: &AxisSpec) -> usize {
     match &axis.cut {
         AxisCut::Levels(levels) => levels.len(),
@@ -404,6 +496,40 @@ fn design_spec(schema: &Schema, design: Design, positive: Option<&str>) -> Desig
         outcome: design.response.expr().clone(),
         terms: design.terms.into_iter().map(|t| (t.name, t.expr)).collect(),
         metadata,
+    }
+}
+
+fn linear_config(
+    spec: &LinearSpec,
+    currency: Currency,
+    payment: &Payment,
+) -> Result<linear::Config, Refusal> {
+    Ok(linear::Config {
+        payment: moments_payment(currency, payment)?,
+        clip: if matches!(spec.clip, Clip::None) {
+            linear::Clip::None
+        } else {
+            linear::Clip::Private
+        },
+        grid_bits: spec.grid_bits,
+        noise: models::noise(spec.noise),
+        options: models::options(spec.reported),
+    })
+}
+
+/// Running totals are paid in ρ where the data set counts it, with Gaussian noise where a δ is given, else in ε.
+pub(crate) fn totals_payment(currency: Currency, payment: &Payment) -> MomentsPayment {
+    match currency {
+        Currency::Concentrated => MomentsPayment::Concentrated {
+            rho: payment.claim.amount.clone(),
+        },
+        Currency::Approximate if payment.delta > Rational::ZERO => MomentsPayment::Approximate {
+            epsilon: payment.epsilon.clone(),
+            delta: payment.delta.clone(),
+        },
+        Currency::Pure | Currency::Approximate => MomentsPayment::Pure {
+            epsilon: payment.epsilon.clone(),
+        },
     }
 }
 

@@ -176,7 +176,7 @@ fn against_rest(
     Ok((design_spec(schema, design, None), outcomes))
 }
 
-fn logistic_config(spec: &LogisticSpec, payment: &Payment) -> logistic::Config {
+pub(super) fn logistic_config(spec: &LogisticSpec, payment: &Payment) -> logistic::Config {
     let seed = u64::from(spec.extra.projection_seed);
     logistic::Config {
         epsilon: payment.epsilon.clone(),

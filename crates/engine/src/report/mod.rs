@@ -7,6 +7,7 @@
 //! - [`html()`]: the page; `sections` one release; `plots` the charts on the small drawing layer `svg`;
 //!   `words` numbers and sentences; `read` access to values.
 
+mod counted;
 mod heat;
 mod html;
 mod plots;

@@ -21,7 +21,7 @@ pub(super) struct Figure {
 /// Points drawn at most; more would only blacken the page.
 const MOST_POINTS: usize = 4000;
 /// Rows drawn at most in charts with one row per term or level.
-const MOST_ROWS: usize = 60;
+pub(super) const MOST_ROWS: usize = 60;
 /// Bars drawn at most; more become a line of steps.
 const MOST_BARS: usize = 300;
 const ROW: f64 = 21.0;
@@ -35,6 +35,8 @@ pub(super) fn figure(kind: &str, value: &Value, key: &str) -> Option<Figure> {
         "histogram" => histogram(value, key),
         "linear" | "regress" | "logistic" | "naive_bayes" => coefficients(value, key),
         "quantiles" => quantiles(value, key),
+        "running_total" => super::counted::running_total(value, key),
+        "top_k" => super::counted::top_k(value, key),
         _ => None,
     }
 }
@@ -506,7 +508,7 @@ fn histogram(v: &Value, key: &str) -> Option<Figure> {
 }
 
 /// A chart with one labelled row per entry; the vertical axis counts rows from the top.
-fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
+pub(super) fn rows_plot(names: &[&str], xs: Axis, top: f64) -> Plot {
     const MOST: usize = 26;
     let n = as_f64(names.len().max(1));
     let longest = names

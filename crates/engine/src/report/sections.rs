@@ -97,6 +97,19 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
         }
         "quantiles" => code("column").map_or_else(String::new, |c| format!("Quantiles of {c}")),
         "bounds" => code("column").map_or_else(String::new, |c| format!("Range of {c}")),
+        "top_k" => code("column").map_or_else(String::new, |c| {
+            format!(
+                "Most frequent of {} values of {c}",
+                num(v, "candidates").map_or_else(|| "the".to_owned(), words::number)
+            )
+        }),
+        "running_total" => {
+            code("column").map_or_else(String::new, |c| format!("Records up to each step of {c}"))
+        }
+        "auc" => format!(
+            "How well the scores{of_model} separate the classes{}",
+            code("positive").map_or_else(String::new, |p| format!(", positive outcome {p}"))
+        ),
         "threshold" => "The probability from which an outcome is called positive".to_owned(),
         "crosstab" | "histogram" => {
             let names: Vec<String> = list(v, "axes")
@@ -142,6 +155,18 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
             }),
         ),
         "roc" if !list(v, "models").is_empty() => super::roc::headline(v)?,
+        "auc" => (
+            format!("AUC {}", words::fixed(num(v, "auc")?, 3)),
+            "its error depends on the private sizes of the classes and is not released".to_owned(),
+        ),
+        "top_k" => (plain(list(v, "top").first()?)?, "chosen first".to_owned()),
+        "running_total" => {
+            let error = nums(v, "errors_95").last().copied();
+            (
+                words::plus_minus(nums(v, "totals").last().copied(), error),
+                format!("records in all, {noise}"),
+            )
+        }
         "roc" => {
             let (low, high) = (num(v, "auc_low"), num(v, "auc_high"));
             let half = low.zip(high).map(|(l, h)| (h - l) / 2.0);
@@ -236,7 +261,7 @@ pub(super) fn cell(x: Option<f64>) -> Cell {
 /// The table of a kind.
 fn numbers(kind: &str, v: &Value) -> String {
     match kind {
-        "count" | "sum" | "mean" | "bounds" | "threshold" => String::new(),
+        "count" | "sum" | "mean" | "bounds" | "threshold" | "auc" => String::new(),
         "logistic" | "naive_bayes" => logistic(v),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),
@@ -300,6 +325,8 @@ fn numbers(kind: &str, v: &Value) -> String {
                 .collect(),
             true,
         ),
+        "top_k" => top_k(v),
+        "running_total" => running_total(v),
         "histogram" => histogram(v),
         "crosstab" => crosstab(v),
         "quantiles" => quantiles(v),
@@ -552,6 +579,64 @@ fn quantiles(v: &Value) -> String {
         let _ = write!(out, r#"<p class="small">{}</p>"#, escape(&notes.join(" ")));
     }
     out
+}
+
+fn top_k(v: &Value) -> String {
+    let (counts, gaps) = (nums(v, "counts"), nums(v, "gaps"));
+    let mut head = vec![("rank", Set::Number), ("value", Set::Text)];
+    if !counts.is_empty() {
+        head.push(("records", Set::Number));
+    }
+    if !gaps.is_empty() {
+        head.push(("ahead of the next by", Set::Number));
+    }
+    let rows = list(v, "top")
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            let mut row = vec![
+                words::number(words::as_f64(i + 1)),
+                escape(&plain(name).unwrap_or_default()),
+            ];
+            row.extend((!counts.is_empty()).then(|| cell(counts.get(i).copied())));
+            row.extend((!gaps.is_empty()).then(|| cell(gaps.get(i).copied())));
+            row
+        })
+        .collect();
+    let mut out = fold("Most frequent values", &head, rows, false);
+    if let Some(e) = num(v, "rank_error_95") {
+        let _ = write!(
+            out,
+            r#"<p class="small">In 95 of 100 runs nothing left out has {} records more than anything chosen.</p>"#,
+            words::number(e.ceil())
+        );
+    }
+    out
+}
+
+fn running_total(v: &Value) -> String {
+    let names = levels(v);
+    let errors = nums(v, "errors_95");
+    let rows = nums(v, "totals")
+        .iter()
+        .enumerate()
+        .map(|(i, total)| {
+            let error = errors.get(i).copied();
+            vec![
+                names
+                    .get(i)
+                    .map_or_else(|| words::number(words::as_f64(i + 1)), |name| escape(name)),
+                words::to_error(*total, error),
+                error.map_or_else(|| words::NONE.to_owned(), |e| words::to_error(e, Some(e))),
+            ]
+        })
+        .collect();
+    let head = [
+        ("step", Set::Text),
+        ("records up to it", Set::Number),
+        ("±", Set::Number),
+    ];
+    fold("Totals", &head, rows, false)
 }
 
 /// Names of the cells along one axis.

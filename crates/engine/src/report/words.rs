@@ -498,6 +498,9 @@ pub(super) fn kind(kind: &str) -> String {
         "crosstab" => "Cross-table",
         "quantiles" => "Quantiles",
         "bounds" => "Range",
+        "top_k" => "Most frequent values",
+        "running_total" => "Running total",
+        "auc" => "Area under the ROC curve",
         "logistic" => "Logistic regression",
         "linear" => "Linear regression",
         "covariance" => "Covariance matrix",
@@ -544,6 +547,19 @@ pub(super) fn reading(kind: &str) -> &'static str {
         "bounds" => {
             "A range that holds about the stated share of the records. It is rounded outward to a public grid; it is not the \
              smallest and largest value."
+        }
+        "top_k" => {
+            "Values in the order in which they were chosen. Two that are closer than the stated number of records may stand in the \
+             wrong order, or one of them may be missing."
+        }
+        "running_total" => {
+            "The line is the released number of records up to each step. In 95 of 100 runs the true number at a given step lies in the \
+             band. Neighbouring steps share noise, so the line may fall although the true numbers cannot; differences of far steps \
+             are less sure than either end."
+        }
+        "auc" => {
+            "The chance that a positive record scores higher than a negative one: 0.5 is no better than guessing, 1 is perfect. \
+             Rare draws of the noise are very large; a roc release gives the curve and is steadier with a thousand records or more."
         }
         "logistic" => {
             "Right of zero: the odds of the positive outcome rise with the term; left of zero they fall. A difference of 0.7 in \

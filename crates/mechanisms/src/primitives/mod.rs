@@ -32,7 +32,7 @@ pub use objective::{Calibration, Objective, ObjectiveFit};
 pub use output::OutputPerturbation;
 pub use partition::Partition;
 pub use quantile::{Medians, Quantile};
-pub use range::Range;
+pub use range::{Range, RangeScales};
 pub use second_moments::{NoisyMoments, Payment, SecondMoments};
 pub(crate) use select::Layers;
 pub use select::{Picked, Rule, Selection};

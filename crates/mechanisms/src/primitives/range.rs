@@ -8,6 +8,16 @@ use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 use crate::fold::{Cut, Fold};
 
+/// How the ε of a [`Range`] becomes noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RangeScales {
+    /// The smallest scales that ε pays for.
+    #[default]
+    Calibrated,
+    /// Those of Private Bounds as published (Chen thesis 2018, Algorithm 10); part of ε stays unspent.
+    Printed,
+}
+
 /// AboveThreshold over nested counts #{x ≤ d_k}, one-sided geometric noise.
 ///
 /// # Claim
@@ -28,11 +38,13 @@ use crate::fold::{Cut, Fold};
 /// replace-one scales the add/remove cost is at most θ·e₁ + e₂ ≤ ε (so the step is sound on row sets of
 /// private size), and the replace-one cost is 1/b_θ + 1/b_q = ε. Replace-one at the add/remove scales:
 /// remove and add, 2ε. The number of candidates looked at is implied by the output.
+/// [`RangeScales::Printed`]: b_θ = 2/ε, b_q = 4/ε under both relations, the replace-one scales with e₁ = ε/2, e₂ = ε/4: the
+/// step costs θ·ε/2 + ε/4 under add/remove, .75 ε under replace-one (n fixed), and is priced at that.
 /// # Arithmetic
 /// θ = a/G: everything is multiplied by G, so counts, thresholds and shifts are integers; ties are
 /// covered because "≥" is used on integers. Scales are rounded up.
 /// # Checked by
-/// `neighbours::range_enumerated`, `golden::range_finder`, `canaries::range`
+/// `neighbours::range_enumerated`, `golden::{range_finder, printed_range_scales}`, `canaries::range`
 /// # References
 /// `decisions.md` §2.4; `privacy.md` §3, §4; Durfee 2023.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,11 +55,20 @@ pub struct Range {
     pub epsilon: Rational,
     /// θ as numerator and denominator; at least ½.
     pub coverage: (u32, u32),
+    /// How ε becomes noise.
+    pub scales: RangeScales,
 }
 
 impl Range {
     fn shares(&self) -> (Rational, Rational) {
-        share(&self.epsilon, 1, 2)
+        let (e1, e2) = share(&self.epsilon, 1, 2);
+        match self.scales {
+            RangeScales::Calibrated => (e1, e2),
+            RangeScales::Printed => {
+                let quarter = share(&e2, 1, 2).0;
+                (e1, quarter)
+            }
+        }
     }
 
     /// θ, or 1 if the declared pair makes no sense (checked by [`Range::check`]).
@@ -71,11 +92,11 @@ impl Range {
     #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     pub fn event(&self, context: &Context) -> Event {
         let (e1, e2) = self.shares();
-        let loss = match context.relation {
-            Relation::AddRemove => Both::doubled(&self.epsilon),
-            Relation::ReplaceOne => Both {
-                add_remove: Some(e1 * self.theta() + e2),
-                replace_one: Some(self.epsilon.clone()),
+        let loss = match (self.scales, context.relation) {
+            (RangeScales::Calibrated, Relation::AddRemove) => Both::doubled(&self.epsilon),
+            (RangeScales::Calibrated, Relation::ReplaceOne) | (RangeScales::Printed, _) => Both {
+                add_remove: Some(&e1 * self.theta() + &e2),
+                replace_one: Some(e1 + e2),
             },
         };
         Event::Pure {
@@ -99,9 +120,11 @@ impl Range {
             ));
         }
         let unit = Rational::from(self.coverage.1.max(1));
-        let threshold = match context.relation {
-            Relation::AddRemove => self.theta() / e1,
-            Relation::ReplaceOne => Rational::from(1u8) / e1,
+        let threshold = match (self.scales, context.relation) {
+            (RangeScales::Calibrated, Relation::AddRemove) => self.theta() / e1,
+            (RangeScales::Calibrated, Relation::ReplaceOne) | (RangeScales::Printed, _) => {
+                Rational::from(1u8) / e1
+            }
         };
         let query = Rational::from(1u8) / e2;
         Ok((

@@ -96,6 +96,33 @@ pub fn prepare(
     design: &DesignSpec,
     config: &Config,
 ) -> Result<Prepared, StatisticsError> {
+    let (terms, mechanism) = plan(facts, design, config)?;
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(mechanism),
+    })
+}
+
+/// The standard deviation of the noise on a second moment of columns scaled to ±½ when no row is shortened; smaller with a
+/// released row clip.
+pub(crate) fn moment_deviation(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<f64, StatisticsError> {
+    let (_, mechanism) = plan(facts, design, config)?;
+    let (fold, _) = mechanism.fold(mechanism.largest, mechanism.clip.is_none());
+    Ok(mechanism
+        .moments
+        .deviations(&fold, facts.context)
+        .map_or(f64::INFINITY, |(diagonal, _)| diagonal))
+}
+
+fn plan(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<(Vec<Expr>, Linear), StatisticsError> {
     design.check()?;
     grid_bits(config.grid_bits)?;
     config.options.check()?;
@@ -159,10 +186,7 @@ pub fn prepare(
             level: (level, 100),
         }
     });
-    Ok(Prepared {
-        terms,
-        mechanism: Box::new(mechanism),
-    })
+    Ok((terms, mechanism))
 }
 
 pub(crate) fn grid_bits(bits: u32) -> Result<(), StatisticsError> {

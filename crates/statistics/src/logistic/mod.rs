@@ -17,8 +17,8 @@ use crate::common::{
 };
 use crate::design::{Affine, DesignSpec};
 use crate::simple::flags;
+pub(crate) use rules::clips_by_rule;
 use rules::{Projected, Rule};
-pub(crate) use rules::{clips_by_rule, fraction};
 
 /// Cells of the grid on which the row clip is chosen.
 const CLIP_CELLS: u32 = 1000;
@@ -189,12 +189,72 @@ fn row_norm(scaling: Scaling, bound: f64) -> Result<(f64, f64), StatisticsError>
     Ok((radius, intercept))
 }
 
+/// The half-width of the noise in the objective of one fit: with probability .95 it shifts the gradient of the summed loss by no
+/// more than this many records can. It does not depend on the row clip: noise and gradients are in proportion to the norm.
+pub(crate) fn noise_in_records(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &Config,
+) -> Result<f64, StatisticsError> {
+    let outcome = (String::new(), design.outcome.clone());
+    let (_, mechanism) = plan(facts, design, &[outcome], config)?;
+    let calibration = mechanism.fits.first().map(|fit| {
+        let step = mechanism.step(fit, mechanism.radius)?;
+        Ok::<_, DeskError>((step.dimension(), step.calibration(facts.context)?))
+    });
+    let Some(Ok((p, found))) = calibration else {
+        return Ok(f64::INFINITY);
+    };
+    let (scale, radius) = (
+        rational_to_f64(&found.scale),
+        rational_to_f64(&found.radius),
+    );
+    Ok(gamma_95(p) * scale / radius)
+}
+
+/// x that a Gamma(p, 1) draw, the norm of the noise in units of its scale, exceeds with probability .05.
+fn gamma_95(p: usize) -> f64 {
+    let beyond = |x: f64| {
+        // P = Σ_{i<p} e^{−x} xⁱ/i!, in logarithms
+        let mut ln_term = -x;
+        let mut sum = 0.0;
+        for i in 0..p {
+            sum += ln_term.exp();
+            ln_term += x.ln() - size(i + 1).ln();
+        }
+        sum
+    };
+    let (mut low, mut high) = (1e-9, 20.0 + 3.0 * size(p));
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if beyond(middle) > 0.05 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
 fn several(
     facts: &Facts<'_>,
     design: &DesignSpec,
     outcomes: &[(String, Expr)],
     config: &Config,
 ) -> Result<Prepared, StatisticsError> {
+    let (terms, mechanism) = plan(facts, design, outcomes, config)?;
+    Ok(Prepared {
+        terms,
+        mechanism: Box::new(mechanism),
+    })
+}
+
+fn plan(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    outcomes: &[(String, Expr)],
+    config: &Config,
+) -> Result<(Vec<Expr>, Logistic), StatisticsError> {
     positive(&config.epsilon)?;
     design.check()?;
     let d = design.terms.len();
@@ -288,10 +348,7 @@ fn several(
         metadata: design.metadata.clone(),
     };
     mechanism.check(facts.context)?;
-    Ok(Prepared {
-        terms,
-        mechanism: Box::new(mechanism),
-    })
+    Ok((terms, mechanism))
 }
 
 /// # Claim

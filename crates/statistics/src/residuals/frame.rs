@@ -2,7 +2,7 @@
 
 use reticent_accounting::{Event, Rational};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::Range;
+use reticent_mechanisms::primitives::{Range, RangeScales};
 use reticent_mechanisms::program::{Expr, Function, Interval};
 use reticent_mechanisms::{Context, Desk, DeskError, FoldId};
 
@@ -74,6 +74,7 @@ impl Symmetric {
                 name: name.to_owned(),
                 epsilon,
                 coverage: PUBLISHED_COVERAGE,
+                scales: RangeScales::Calibrated,
             },
         })
     }

@@ -1,8 +1,10 @@
 //! Quantiles and bounds.
 
-use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, share, split};
+use reticent_accounting::{
+    AccountingError, Event, Rational, Relation, rational_to_f64, share, split,
+};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::Quantile;
+use reticent_mechanisms::primitives::{Quantile, RangeScales};
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::json;
@@ -112,6 +114,29 @@ pub enum Sides {
     Upper,
 }
 
+/// How a private range is sought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoundsConfig {
+    /// How candidates grow.
+    pub search: Search,
+    /// Which ends are sought.
+    pub sides: Sides,
+    /// The noise. Printed scales cost [`printed_share`] of ε and are priced at that.
+    pub scales: RangeScales,
+}
+
+/// The share of its ε that a range at the printed scales costs: θ/2 + ¼ under add/remove (.725 at .95), ¾ under replace-one.
+pub fn printed_share(coverage: f64, relation: Relation) -> Rational {
+    let three = Rational::from(3u8) / Rational::from(4u8);
+    match relation {
+        Relation::ReplaceOne => three,
+        Relation::AddRemove => {
+            let (a, g) = coverage_fraction(coverage);
+            Rational::from(a) / Rational::from(2 * g) + Rational::from(1u8) / Rational::from(4u8)
+        }
+    }
+}
+
 /// An interval that holds about the share `coverage` of the values at each end, by two range finders of
 /// ε/2 each. It never leaves the public bounds.
 #[allow(clippy::needless_pass_by_value, reason = "as the other constructors")]
@@ -122,25 +147,21 @@ pub fn bounds(
     coverage: f64,
     epsilon: &Rational,
 ) -> Result<Prepared, StatisticsError> {
-    bounds_by(
-        facts,
-        of,
-        name,
-        coverage,
-        (Search::Fine, Sides::Both),
-        epsilon,
-    )
+    bounds_by(facts, of, name, coverage, BoundsConfig::default(), epsilon)
 }
 
-/// As [`bounds`], with the search and the sides of choice. The published scales Lap(2/ε) and Lap(4/ε) would cost .725 ε
-/// (add/remove, coverage .95) or .75 ε (replace-one) of their ε, `privacy.md` §4; here the whole ε is spent.
+/// As [`bounds`], with the search, the sides and the noise scales of choice (`privacy.md` §4).
 #[allow(clippy::needless_pass_by_value, reason = "as the other constructors")]
 pub fn bounds_by(
     facts: &Facts<'_>,
     of: Expr,
     name: &str,
     coverage: f64,
-    (search, sides): (Search, Sides),
+    BoundsConfig {
+        search,
+        sides,
+        scales,
+    }: BoundsConfig,
     epsilon: &Rational,
 ) -> Result<Prepared, StatisticsError> {
     positive(epsilon)?;
@@ -164,6 +185,7 @@ pub fn bounds_by(
     if search == Search::Doubling {
         ends.grow_by(2.0);
     }
+    ends.scaled(scales);
     Ok(Prepared {
         terms,
         mechanism: Box::new(Bounds {
@@ -289,7 +311,7 @@ impl Mechanism for Quantiles {
 }
 
 /// # Claim
-/// ε-DP: two range calls of ε/2 (both see every record), or one of ε.
+/// ε-DP: two range calls of ε/2 (both see every record), or one of ε; at the printed scales each costs [`printed_share`] of that.
 /// # Checked by
 /// `golden::simple_kinds_are_exact`, `contract::inner_events_sum_to_epsilon`
 /// # References

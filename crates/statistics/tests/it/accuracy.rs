@@ -7,11 +7,12 @@
 )]
 
 use reticent_accounting::{Rational, Relation, rational_from_f64};
-use reticent_mechanisms::primitives::{Counts, SmoothAuc};
+use reticent_mechanisms::primitives::{Counts, RangeScales, SmoothAuc};
 use reticent_mechanisms::{Context, program::Expr};
 use reticent_noise::{Cauchy, Noise, Seeded};
-use reticent_statistics::accuracy::{QuantileMethod, Question, Setting, TotalMethod};
-use reticent_statistics::{Score, auc, simple};
+use reticent_statistics::accuracy::{QuantileMethod, Question, Setting};
+use reticent_statistics::counters::Method as TotalMethod;
+use reticent_statistics::{Score, auc, selection, simple};
 
 use crate::support::{floats, reals};
 
@@ -45,6 +46,13 @@ fn questions() -> Vec<Question> {
             coverage: 0.985,
             sides: 2,
             candidates: 150,
+            scales: RangeScales::Calibrated,
+        },
+        Question::Bounds {
+            coverage: 0.95,
+            sides: 1,
+            candidates: 22,
+            scales: RangeScales::Printed,
         },
         Question::SparseVector {
             answers: 3,
@@ -56,13 +64,25 @@ fn questions() -> Vec<Question> {
             positive_rate: 0.3,
         },
         Question::SmoothAuc { smaller: 1e4 },
+        Question::TopK {
+            candidates: 100,
+            picks: 5,
+            method: None,
+        },
+        Question::TopK {
+            candidates: 100,
+            picks: 5,
+            method: Some(selection::Method::Joint),
+        },
+        Question::Residuals { rows: 1e5 },
+        Question::BinnedResiduals { rows: 1e5 },
         Question::RunningTotal {
             steps: 365,
             method: TotalMethod::Tree,
         },
         Question::RunningTotal {
             steps: 365,
-            method: TotalMethod::WeightedTree,
+            method: TotalMethod::Honaker,
         },
         Question::RunningTotal {
             steps: 365,
@@ -228,8 +248,14 @@ fn areas_are_those_of_pairs() {
         let want = if pairs > 0.0 { won / pairs } else { 0.5 };
         let table = reals(&[("p", scores, 0.0, 1.0), ("y", labels, 0.0, 1.0)]);
         let score = Score::Probability(Expr::Column(0));
-        let prepared =
-            auc::prepare(&table.facts(&context, None), &score, Expr::Column(1), &e).unwrap();
+        let prepared = auc::prepare(
+            &table.facts(&context, None),
+            &score,
+            Expr::Column(1),
+            &e,
+            serde_json::Value::Null,
+        )
+        .unwrap();
         let (answer, _) = table.run(&context, &prepared, &mut reticent_noise::Silent);
         let got = answer.value["auc"].as_f64().unwrap();
         assert!((got - want).abs() < 1e-9, "{round}: {got} {want}");

@@ -5,11 +5,13 @@ use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
 use reticent_noise::{Seeded, Silent};
+use reticent_statistics::accuracy::QuantileMethod;
+use reticent_statistics::counters;
 use reticent_statistics::histogram::Method;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, linear, logistic, model,
-    planning, residuals, roc, simple,
+    planning, residuals, roc, running, selection, simple,
 };
 use serde_json::Value;
 
@@ -100,13 +102,20 @@ fn kinds() -> Vec<(&'static str, Make)> {
         (
             "bounds",
             Box::new(|f, e| {
-                let how = (simple::Search::Doubling, simple::Sides::Lower);
+                let how = simple::BoundsConfig {
+                    search: simple::Search::Doubling,
+                    sides: simple::Sides::Lower,
+                    ..simple::BoundsConfig::default()
+                };
                 simple::bounds_by(f, Expr::Column(0), "x0", 0.985, how, e)
             }),
         ),
         (
             "auc",
-            Box::new(|f, e| auc::prepare(f, &Score::Linear(score()), Expr::Column(5), e)),
+            Box::new(|f, e| {
+                let score = Score::Linear(score());
+                auc::prepare(f, &score, Expr::Column(5), e, Value::Null)
+            }),
         ),
         (
             "roc",
@@ -184,6 +193,20 @@ fn kinds() -> Vec<(&'static str, Make)> {
             }),
         ));
     }
+    for method in [None, Some(counters::Method::Tree)] {
+        all.push((
+            "running_total",
+            Box::new(move |f, e| {
+                let payment = Payment::Pure { epsilon: e.clone() };
+                running::prepare(f, &axis(0), method, payment)
+            }),
+        ));
+    }
+    // the other methods are checked in `selection`
+    all.push((
+        "top_k",
+        Box::new(move |f, e| selection::top_k(f, &axis(0), 2, Some(selection::Method::Counts), e)),
+    ));
     for intercept in [true, false] {
         for p in 1..=5 {
             all.push((
@@ -591,15 +614,31 @@ fn predictions_need_no_data() {
         for rows in [None, Some(10.0), Some(50_000.0)] {
             let facts = table.facts(&context, rows);
             let e = rational("0.5");
+            let pure = Payment::Pure { epsilon: e.clone() };
             let all = [
                 planning::count(&facts, &e),
                 planning::table(&facts, 12, &e),
                 planning::sum(&facts, &Expr::Column(0), &e).unwrap(),
                 planning::mean(&facts, &Expr::Column(0), &e).unwrap(),
-                planning::quantiles(&facts, 3, 512, &e),
+                planning::quantiles(&facts, 3, 512, QuantileMethod::Exponential, &e),
+                planning::quantiles(&facts, 3, 512, QuantileMethod::Recursive, &e),
+                planning::quantiles(&facts, 3, 512, QuantileMethod::Smooth, &e),
                 planning::bounds(&facts, 0.985, &e),
-                planning::logistic(&facts, 5, &e),
-                planning::linear(&facts, 5, &Payment::Pure { epsilon: e.clone() }),
+                planning::logistic(
+                    &facts,
+                    &design(5, true, 5),
+                    &logistic::Config::new(e.clone()),
+                )
+                .unwrap(),
+                planning::linear(
+                    &facts,
+                    &design(5, true, 6),
+                    &linear::Config::new(pure.clone()),
+                )
+                .unwrap(),
+                planning::top_k(&facts, 12, 3, None, &e),
+                planning::auc(&facts, &e),
+                planning::running_total(&facts, 100, None, &pure),
                 planning::roc(&facts, &e),
                 planning::residuals(&facts, &e),
                 planning::binned_residuals(&facts, &e),

@@ -7,6 +7,7 @@
 )]
 
 use reticent_accounting::Relation;
+use reticent_mechanisms::primitives::Weights;
 use reticent_noise::{Lattice, Noise, Rational, Scale, Seeded};
 use reticent_statistics::counters::{BinaryTree, SquareRoot};
 
@@ -54,14 +55,16 @@ fn square_root_sensitivities_hold() {
     for steps in [1, 2, 3, 10, 64] {
         let root = SquareRoot::new(steps);
         let rows: Vec<Vec<(usize, i128)>> = root
-            .rows()
+            .strategy()
+            .rows
             .into_iter()
-            .map(|r| {
-                r.list[r.part]
+            .map(|r| match r.weights {
+                Weights::Window { first, list, part } => list[part]
                     .iter()
                     .enumerate()
-                    .map(|(i, w)| (r.first + i, i128::from(*w)))
-                    .collect()
+                    .map(|(i, w)| (first + i, i128::from(*w)))
+                    .collect(),
+                Weights::Ranges(_) => panic!("rows of weights"),
             })
             .collect();
         let (alone, pairs) = brute(&rows, steps, 2);

@@ -11,6 +11,7 @@ mod naive_bayes;
 mod plots;
 mod plots_study;
 mod roc;
+mod running;
 mod seeded;
 mod selection;
 mod streams;

@@ -1,0 +1,253 @@
+//! Worlds of the paid steps for selection, threshold tests, histograms and smooth sensitivity.
+
+use reticent_accounting::Rational;
+use reticent_mechanisms::fold::{Cut, Fold};
+use reticent_mechanisms::primitives::{
+    Bisection, Change, Draw, ItemCounts, JointSelection, Linear, MergedBins, Partition, Payment,
+    Row, Rule, Selection, Sides, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, WorstQuery,
+};
+use reticent_mechanisms::rows::Schema;
+
+use super::shipped::{World, axis, grid, step};
+use crate::purchases::Purchase;
+use crate::tables::{Multiset, Universe, real};
+
+fn one() -> Rational {
+    Rational::from(1u8)
+}
+
+fn named(name: &str) -> String {
+    name.to_owned()
+}
+
+/// Records in one of `n` cells.
+fn cells(name: &'static str, n: u32, purchase: Purchase, tables: &[Multiset]) -> World {
+    let values: Vec<f64> = (0..n).map(f64::from).collect();
+    step(
+        name,
+        &Universe::reals(0.0, f64::from(n), &values),
+        1,
+        grid(vec![axis(0, Cut::Whole(n))]),
+        purchase,
+        tables,
+    )
+}
+
+/// Selection and threshold tests: their outputs are few, so most losses are exact.
+fn selections() -> Vec<World> {
+    let selection = Selection {
+        name: named("select"),
+        epsilon: one(),
+        picks: 1,
+        rule: Rule::PermuteAndFlip,
+    };
+    let joint = JointSelection {
+        name: named("joint"),
+        epsilon: one(),
+        picks: 1,
+        cap: 60,
+    };
+    let tests = [0..1, 1..2, 1..3].into_iter().zip(1..);
+    let threshold_tests = ThresholdTests {
+        name: named("tests"),
+        epsilon: one(),
+        answers: 1,
+        most: 9,
+        change: Change::COUNT,
+        nested: false,
+        sides: Sides::One,
+        gaps: false,
+        values: None,
+    };
+    let merged = MergedBins {
+        name: named("bins"),
+        epsilon: one(),
+        threshold: 1,
+        sides: Sides::Both,
+    };
+    let items = Schema {
+        columns: vec![real("a", 0.0, 1.0), real("b", 0.0, 1.0)],
+    };
+    let item_counts = ItemCounts {
+        name: named("items"),
+        payment: Payment::Pure { epsilon: one() },
+        most: 1,
+        classes: false,
+    };
+    vec![
+        cells(
+            "selection",
+            3,
+            Purchase::Select(None, selection),
+            &[vec![3, 0, 0], vec![4, 0, 0]],
+        )
+        .finite(),
+        cells(
+            "joint_selection",
+            3,
+            Purchase::Jointly(None, joint),
+            &[vec![20, 0, 0], vec![21, 0, 0]],
+        )
+        .finite(),
+        cells(
+            "threshold_tests",
+            3,
+            Purchase::Tests(
+                tests.map(|(cells, t)| Test::count(cells, t)).collect(),
+                threshold_tests,
+            ),
+            &[vec![1, 1, 1], vec![2, 1, 1], vec![1, 2, 1]],
+        )
+        .finite(),
+        cells(
+            "merged_bins",
+            3,
+            Purchase::MergedBins(merged),
+            &[vec![3, 3, 3], vec![4, 3, 3]],
+        )
+        .finite(),
+        step(
+            "item_counts",
+            &Universe::rows(items, vec![vec![1.0, 1.0], vec![0.0, 1.0]]),
+            2,
+            Fold::Items {
+                items: 0..2,
+                most: 1,
+                class: None,
+            },
+            Purchase::ItemCounts(item_counts),
+            &[vec![0, 0], vec![1, 0], vec![0, 1]],
+        )
+        .finite(),
+    ]
+}
+
+/// The steps of histograms.
+fn histograms() -> Vec<World> {
+    let row = |range| Row::count(std::iter::once(range), 1);
+    let linear = Linear {
+        name: named("queries"),
+        payment: Payment::Pure { epsilon: one() },
+    };
+    let partition = Partition {
+        name: named("partition"),
+        epsilon: one(),
+        penalty: Rational::from(2u8),
+        longest: 1 << 20,
+        order: None,
+    };
+    let split_tree = SplitTree {
+        name: named("splits"),
+        epsilon: one(),
+        threshold: 1,
+        decay: 1,
+        height: 3,
+        fanout: 2,
+        columns: 8,
+    };
+    let worst_query = WorstQuery {
+        name: named("worst"),
+        epsilon: one(),
+        unit: 4,
+    };
+    let queries = vec![row(0..1), Row::count([0..1, 2..3], 1), row(1..4), row(0..4)];
+    vec![
+        cells(
+            "linear queries",
+            2,
+            Purchase::Linear(Strategy::new(2, vec![row(0..1), row(0..2)]), linear),
+            &[vec![0, 0], vec![1, 0]],
+        )
+        .finite(),
+        cells(
+            "partition",
+            2,
+            Purchase::Partition(partition),
+            &[vec![0, 3], vec![0, 4], vec![1, 3]],
+        ),
+        cells(
+            "split_tree",
+            8,
+            Purchase::SplitTree(split_tree),
+            &[
+                vec![4, 0, 0, 0, 0, 0, 0, 0],
+                vec![5, 0, 0, 0, 0, 0, 0, 0],
+                vec![4, 0, 0, 0, 0, 0, 0, 1],
+            ],
+        ),
+        cells(
+            "worst_query",
+            4,
+            Purchase::WorstQuery(Strategy::new(4, queries), vec![10, 2, 0, -3], worst_query),
+            &[vec![2, 0, 0, 0], vec![3, 0, 0, 0], vec![2, 0, 1, 0]],
+        ),
+    ]
+}
+
+/// Quantiles by bisection and the two releases with Cauchy noise.
+fn smooth() -> Vec<World> {
+    let values = [0.0, 1.0, 2.0, 3.0];
+    let quantiles = |name: &'static str, draw| {
+        step(
+            name,
+            &Universe::reals(-0.5, 3.5, &values),
+            1,
+            grid(vec![axis(
+                0,
+                Cut::Even {
+                    lower: -0.5,
+                    upper: 3.5,
+                    cells: 4,
+                },
+            )]),
+            Purchase::Bisection(Bisection {
+                name: named("quantiles"),
+                epsilon: one(),
+                levels: vec![1, 2, 3],
+                denominator: 4,
+                draw,
+            }),
+            &[vec![2, 0, 0, 1], vec![3, 0, 0, 1], vec![2, 0, 0, 2]],
+        )
+    };
+    let scores = Schema {
+        columns: vec![real("score", 0.0, 2.0), real("label", 0.0, 1.0)],
+    };
+    let records = (0..6u8)
+        .map(|i| vec![f64::from(i / 2), f64::from(i % 2)])
+        .collect();
+    let area = step(
+        "smooth_auc",
+        &Universe::rows(scores, records),
+        2,
+        grid(vec![
+            axis(
+                0,
+                Cut::Even {
+                    lower: -0.5,
+                    upper: 2.5,
+                    cells: 3,
+                },
+            ),
+            axis(1, Cut::Whole(2)),
+        ]),
+        Purchase::SmoothAuc(SmoothAuc {
+            name: named("area"),
+            epsilon: one(),
+        }),
+        &[vec![2, 0, 0, 0, 0, 2], vec![2, 0, 0, 0, 0, 3]],
+    );
+    vec![
+        quantiles("bisection", Draw::Exponential),
+        quantiles("smooth_medians", Draw::Smooth).effort(500, 2048),
+        area.effort(500, 2048),
+    ]
+}
+
+/// All of them.
+pub(super) fn worlds() -> Vec<World> {
+    [selections(), histograms(), smooth()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
