@@ -203,7 +203,7 @@ fn strategies_beyond_memory_are_refused() {
             epsilon: Rational::ONE,
         },
     };
-    let strategy = Strategy::new(usize::MAX, vec![Row::count([0..1], 1)]);
+    let strategy = Strategy::new(usize::MAX, vec![Row::count([0..1, 1..2], 1)]);
     let context = Context::records(Relation::AddRemove);
     assert!(step.lattices(&strategy, &context).is_err());
 }
