@@ -148,7 +148,8 @@ pub fn prepare(
             .moments
             .check(fold, facts.context, &config.payment)
     };
-    check(&mechanism.fold(0.0, !clip).0)?;
+    let narrowest = mechanism.fold(0.0, !clip).0;
+    check(&narrowest)?;
     let (s, _) = check(&widest)?;
     mechanism.clip = for_clip.map(|epsilon| {
         let level = clip_level(facts.rows, facts.per_record(&epsilon), s, d + 1);
