@@ -83,8 +83,13 @@ pub const STUDIES: &[Study] = &[
     },
     Study {
         name: "studies/models",
-        about: "held-out accuracy of logistic and linear regression on the designs behind the yardsticks",
-        run: models::run,
+        about: "held-out accuracy of logistic and linear regression on the designs behind the yardsticks, 10,000 records",
+        run: models::small,
+    },
+    Study {
+        name: "studies/models-large",
+        about: "the same on 100,000 records",
+        run: models::large,
     },
     Study {
         name: "papers/covariance",

@@ -473,7 +473,8 @@ fn regressions(findings: &mut Findings, form: Form) -> Result<(), StudyError> {
             (3, "linear, replace-one"),
         ] {
             let share = real(held[k]) / f64::from(runs);
-            let least = if form == Form::Full { 0.90 } else { 0.70 };
+            // Of 20 runs of the short form: 16 or fewer hold with probability .016 if 95 % are right, .59 if 80 % are.
+            let least = if form == Form::Full { 0.90 } else { 0.85 };
             findings.require(
                 share >= least && (share <= 0.99 || form == Form::Quick),
                 format!("C = {factor}, {name}: nominal 95 % intervals of the slope hold in 90 to 99 % of {runs} runs ({:.1} %)", 100.0 * share),
