@@ -257,7 +257,7 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
     );
     let words = Words {
         title: "Residual plot",
-        description: &description,
+        description: description.trim_end(),
         x: &xn,
         y: &yn,
     };
