@@ -118,15 +118,7 @@ pub fn prepare(
                 known.map_or(3, |(rows, signal)| default_depth(rows, signal))
             }
         };
-        let (interval, ends) = match across {
-            Some(interval) => (interval, vec![UNIT; GRID as usize]),
-            None => {
-                let ends: Vec<f64> = (0..=GRID)
-                    .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
-                    .collect();
-                (unit(), pairs(&ends))
-            }
-        };
+        let (interval, ends) = even_cells(across);
         let cut = Cut::Even {
             lower: interval.lower,
             upper: interval.upper,
@@ -176,15 +168,23 @@ pub fn prepare(
     })
 }
 
-/// Limits of a probability.
-const UNIT: (f64, f64) = (0.0, 1.0);
-
-fn unit() -> Interval {
-    Interval {
+/// The axis of the fine cells and the limits of the predictions in each.
+fn even_cells(across: Option<Interval>) -> (Interval, Vec<(f64, f64)>) {
+    if let Some(interval) = across {
+        return (interval, vec![UNIT; GRID as usize]);
+    }
+    let ends: Vec<f64> = (0..=GRID)
+        .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
+        .collect();
+    let axis = Interval {
         lower: UNIT.0,
         upper: UNIT.1,
-    }
+    };
+    (axis, pairs(&ends))
 }
+
+/// Limits of a probability.
+const UNIT: (f64, f64) = (0.0, 1.0);
 
 fn pairs(ends: &[f64]) -> Vec<(f64, f64)> {
     ends.iter()

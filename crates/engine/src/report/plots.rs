@@ -242,7 +242,7 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
     );
     let words = Words {
         title: "Residual plot",
-        description: &description,
+        description: description.trim_end(),
         x: &xn,
         y: &yn,
     };
