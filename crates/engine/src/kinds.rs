@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
 use reticent_statistics::histogram::{Method, Workload};
-use reticent_statistics::residuals;
 use reticent_statistics::simple::{Search, Sides};
 use serde_json::{Value, json};
 
@@ -265,12 +264,6 @@ pub struct ResidualsSpec {
     pub model: ModelRef,
     /// Cells along each side of the plot; a public rule chooses it if absent.
     pub side: Option<u32>,
-    /// How the cells are perturbed.
-    pub method: Method,
-    /// How the box is found.
-    pub bounds: residuals::Bounds,
-    /// Whether tests for curvature and fan are bought.
-    pub tests: bool,
 }
 
 /// Fields of `binned_residuals`.
@@ -282,10 +275,6 @@ pub struct BinnedResidualsSpec {
     pub levels: Option<u32>,
     /// Public edges of the bins of the fitted probability, instead of privately chosen ones.
     pub edges: Option<Vec<f64>>,
-    /// Merge neighbouring bins that are too small.
-    pub adjust: bool,
-    /// An expression along which bins are made, instead of the fitted probability.
-    pub against: Option<String>,
 }
 
 impl KindSpec {
@@ -385,32 +374,8 @@ impl KindSpec {
             Self::Roc(s) => {
                 json!({"bins": s.bins, "threshold_share": s.threshold_share.as_ref().map(format_rational)})
             }
-            Self::Residuals(s) => {
-                let method = (s.method != Method::Identity).then(|| s.method.name());
-                let bounds = (s.bounds != residuals::Bounds::Fine).then_some("doubling");
-                let tests = s.tests.then_some("both");
-                let mut fields = with_choices(
-                    json!({"side": s.side}),
-                    &[("method", method), ("bounds", bounds), ("tests", tests)],
-                );
-                if let (residuals::Bounds::Doubling { unit: Some(unit) }, Value::Object(map)) =
-                    (s.bounds, &mut fields)
-                {
-                    map.insert("unit".to_owned(), json!(unit));
-                }
-                fields
-            }
-            Self::BinnedResiduals(s) => {
-                let against = s.against.as_deref().map(text);
-                let against = against.as_ref().and_then(Value::as_str);
-                with_choices(
-                    json!({"levels": s.levels, "edges": s.edges}),
-                    &[
-                        ("adjust", s.adjust.then_some("merge")),
-                        ("against", against),
-                    ],
-                )
-            }
+            Self::Residuals(s) => json!({"side": s.side}),
+            Self::BinnedResiduals(s) => json!({"levels": s.levels, "edges": s.edges}),
         }
     }
 }

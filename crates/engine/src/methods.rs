@@ -95,9 +95,6 @@ pub(crate) fn prepare(
             let (model, design) = examined(model, schema)?;
             let config = residuals::Config {
                 side: s.side,
-                method: s.method,
-                bounds: s.bounds,
-                tests: s.tests,
                 metadata: about(&s.model, None),
                 ..residuals::Config::new(epsilon.clone())
             };
@@ -110,22 +107,11 @@ pub(crate) fn prepare(
         }
         KindSpec::BinnedResiduals(s) => {
             let (model, design) = examined(model, schema)?;
-            let default = if s.adjust {
-                binned::Config::published(epsilon.clone(), facts.rows)
-            } else {
-                binned::Config::new(epsilon.clone())
-            };
-            let against = match &s.against {
-                Some(text) => Some((text.clone(), expression(text, schema, "against")?)),
-                None => None,
-            };
-            let levels = s.levels.map(|l| 1u32.checked_shl(l).unwrap_or(u32::MAX));
             let config = binned::Config {
-                bins: levels.or(default.bins),
+                bins: s.levels.map(|l| 1u32.checked_shl(l).unwrap_or(u32::MAX)),
                 edges: s.edges.clone(),
-                against,
                 metadata: about(&s.model, Some(&design)),
-                ..default
+                ..binned::Config::new(epsilon.clone())
             };
             let score = Score::Linear(model.linear_predictor(&design));
             binned::prepare(&facts, &score, design.response.expr().clone(), config)

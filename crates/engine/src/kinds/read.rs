@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use reticent_accounting::Rational;
 use reticent_statistics::histogram::{Method, Workload};
-use reticent_statistics::residuals;
 use reticent_statistics::simple::{Search, Sides};
 
 use super::{
@@ -68,9 +67,6 @@ impl KindSpec {
                     1000,
                     "Write for example side = 32, or leave it to the rule.",
                 )?,
-                method: perturbation(section)?,
-                bounds: plot_bounds(section)?,
-                tests: word(section, "tests", &[("none", false), ("both", true)])?,
             }),
             "binned_residuals" => Self::BinnedResiduals(binned_residuals(section, earlier)?),
             other => return Err(unknown_kind(&item, other)),
@@ -472,35 +468,6 @@ fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Re
     })
 }
 
-/// How the cells of a residual plot are perturbed.
-fn perturbation(section: &mut Section<'_>) -> Result<Method, Refusal> {
-    let words: Vec<(&str, Method)> = Method::ALL
-        .into_iter()
-        .filter(|m| m.takes(2))
-        .map(|m| (m.name(), m))
-        .collect();
-    section
-        .get("method")
-        .map_or(Ok(Method::Identity), |item| item.word(&words))
-}
-
-/// How the box of a residual plot is found; `unit` belongs to doubling.
-fn plot_bounds(section: &mut Section<'_>) -> Result<residuals::Bounds, Refusal> {
-    let doubling = word(section, "bounds", &[("fine", false), ("doubling", true)])?;
-    let unit = positive_real(
-        section,
-        "unit",
-        "Write the smallest half-width of the box that makes sense, for example unit = 1.",
-    )?;
-    match (doubling, unit) {
-        (true, unit) => Ok(residuals::Bounds::Doubling { unit }),
-        (false, None) => Ok(residuals::Bounds::Fine),
-        (false, Some(_)) => Err(section
-            .refuse("`unit` belongs to bounds = \"doubling\"")
-            .accepting("Remove it, or add bounds = \"doubling\".")),
-    }
-}
-
 fn binned_residuals(
     section: &mut Section<'_>,
     earlier: &[ReleaseSpec],
@@ -524,19 +491,7 @@ fn binned_residuals(
             .refuse("`levels` and `edges` exclude each other")
             .accepting("Remove one of the two."));
     }
-    let against = section
-        .get("against")
-        .map(|i| i.text("Name a column or an expression, for example against = \"age\"."))
-        .transpose()?
-        .map(str::to_owned);
-    let adjust = word(section, "adjust", &[("none", false), ("merge", true)])?;
-    if adjust && edges.is_some() {
-        return Err(section
-            .refuse("public `edges` are not adjusted")
-            .accepting("Remove `edges`, or `adjust`."));
-    }
-    if against.is_none()
-        && let Some(edges) = &edges
+    if let Some(edges) = &edges
         && edges.iter().any(|e| !(0.0..=1.0).contains(e))
     {
         let line = section.line_of("edges");
@@ -549,8 +504,6 @@ fn binned_residuals(
         model,
         levels,
         edges,
-        adjust,
-        against,
     })
 }
 

@@ -225,26 +225,9 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
         )),
         _ => None,
     };
-    let tests = v.get("tests").map_or_else(String::new, |t| {
-        let p = |test: &str| {
-            t.get(test)
-                .and_then(|t| num(t, "p_value"))
-                .map_or_else(|| "unknown".to_owned(), chance)
-        };
-        format!(
-            "Test for curvature: p {}; for a fan: p {} (sampling and privacy noise included).",
-            p("curvature"),
-            p("fan")
-        )
-    });
-    let note = match (note, tests.is_empty()) {
-        (note, true) => note,
-        (None, false) => Some(tests.clone()),
-        (Some(note), false) => Some(format!("{note} {tests}")),
-    };
     let description = format!(
         "Residuals against fitted values: {} points drawn from the released cells of a box from {} to {} across and {} to {} \
-         up. A horizontal line marks zero. {tests}",
+         up. A horizontal line marks zero.",
         points.len(),
         words::number(x0),
         words::number(x1),
@@ -257,7 +240,7 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
     );
     let words = Words {
         title: "Residual plot",
-        description: description.trim_end(),
+        description: &description,
         x: &xn,
         y: &yn,
     };
@@ -266,15 +249,6 @@ fn residuals(v: &Value, key: &str) -> Option<Figure> {
         legend,
         note,
     })
-}
-
-/// A p value to two digits.
-fn chance(p: f64) -> String {
-    if p < 0.0001 {
-        "below 0.0001".to_owned()
-    } else {
-        format!("= {}", words::fixed(p, if p < 0.1 { 4 } else { 2 }))
-    }
 }
 
 fn binned(v: &Value, key: &str) -> Option<Figure> {
@@ -287,10 +261,7 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         .iter()
         .filter_map(|b| {
             Some(Bin {
-                at: (
-                    num(b, "place").or_else(|| num(b, "mean_fitted"))?,
-                    num(b, "mean_residual")?,
-                ),
+                at: (num(b, "mean_fitted")?, num(b, "mean_residual")?),
                 limit: num(b, "two_se").unwrap_or(0.0).abs(),
                 count: num(b, "count").unwrap_or(0.0).max(0.0),
             })
@@ -333,7 +304,7 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         );
     }
     let description = format!(
-        "Mean residual for {} groups of records, from left to right; {outside} lie outside the limits of two standard errors.",
+        "Mean residual against mean fitted probability for {} groups; {outside} lie outside the limits of two standard errors.",
         bins.len()
     );
     let legend = vec![
@@ -344,7 +315,7 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
     ];
     let slope = num(v, "weighted_slope").map_or_else(String::new, |s| {
         format!(
-            " Slope of the residuals, weighted by count: {}.",
+            " Slope of the residuals over the fitted probability, weighted by count: {}.",
             words::number(s)
         )
     });
@@ -353,15 +324,11 @@ fn binned(v: &Value, key: &str) -> Option<Figure> {
         words::plural(bins.len(), "group", "groups"),
         words::number((as_f64(bins.len()) * 0.5).round() / 10.0)
     ));
-    let xn = if list(v, "bins").iter().any(|b| b.get("place").is_some()) {
-        text(v, "x").unwrap_or_else(|| "column".into())
-    } else {
-        "mean fitted probability".to_owned()
-    };
+    let xn = text(v, "x").unwrap_or_else(|| "fitted probability".into());
     let words = Words {
         title: "Binned residual plot",
         description: &description,
-        x: &xn,
+        x: &format!("mean {xn}"),
         y: "mean residual",
     };
     Some(Figure {

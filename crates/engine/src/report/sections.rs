@@ -82,10 +82,9 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
         ),
         "residuals" => format!("Residuals against fitted values{of_model}"),
         "binned_residuals" => {
-            let against = code("x")
-                .filter(|_| list(v, "bins").iter().any(|b| b.get("place").is_some()))
-                .unwrap_or_else(|| "fitted probabilities".to_owned());
-            format!("Mean residuals against {against}{of_model}, in groups of similar size")
+            format!(
+                "Mean residuals against fitted probabilities{of_model}, in groups of similar size"
+            )
         }
         "histogram" => code("column").map_or_else(String::new, |c| format!("Records by {c}")),
         "quantiles" => code("column").map_or_else(String::new, |c| format!("Quantiles of {c}")),
