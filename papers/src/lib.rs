@@ -11,6 +11,7 @@
 //! * [`synthetic`]: invented records.
 //! * [`studies`]: one file per study.
 
+mod pcg;
 pub mod public;
 pub mod studies;
 pub mod study;

@@ -1,6 +1,5 @@
 //! Invented records: tables of reals, normal variables, and the two designs behind the yardsticks of the models.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use reticent_mechanisms::program::Expr;
@@ -10,6 +9,7 @@ use reticent_noise::{Noise, Seeded};
 use reticent_statistics::DesignSpec;
 use serde_json::Value;
 
+use crate::pcg::Pcg;
 use crate::real;
 
 const BATCH: usize = 4096;
@@ -111,64 +111,44 @@ impl Sample {
     }
 }
 
-/// Training and test records, and where they come from. If the folder `$RETICENT_DATA/generated` holds
-/// `<logistic|linear>-<n>-<d>.train.f64` and `.test.f64` (rows of little-endian doubles, the outcome last) they are read from
-/// there; otherwise they are drawn from the seed.
-pub fn pair(made: Made, n: usize, d: usize, seed: u64) -> (Sample, Sample, &'static str) {
-    let name = match made {
-        Made::Logistic => "logistic",
-        Made::Linear => "linear",
-    };
-    let file = |part: &str| -> Option<Sample> {
-        let folder = PathBuf::from(std::env::var_os("RETICENT_DATA")?).join("generated");
-        let bytes = std::fs::read(folder.join(format!("{name}-{n}-{d}.{part}.f64"))).ok()?;
-        let numbers: Vec<f64> = bytes
-            .chunks_exact(8)
-            .filter_map(|b| Some(f64::from_le_bytes(b.try_into().ok()?)))
-            .collect();
-        let column =
-            |j: usize| -> Vec<f64> { numbers.iter().skip(j).step_by(d + 1).copied().collect() };
-        Some(Sample {
-            x: (0..d).map(column).collect(),
-            y: column(d),
-        })
-    };
-    if let (Some(train), Some(test)) = (file("train"), file("test")) {
-        return (train, test, "the reference sets");
-    }
-    let mut noise = Seeded::new(seed);
-    let mut direction: Vec<f64> = (0..d).map(|_| normal(&mut noise)).collect();
+/// Training and 20,000 test records: the sets of the yardsticks, drawn as their generator draws them.
+pub fn pair(made: Made, n: usize, d: usize, seed: u64) -> (Sample, Sample) {
+    const TEST: usize = 20_000;
+    let mut random = Pcg::new(seed);
+    let mut direction: Vec<f64> = (0..d).map(|_| random.normal()).collect();
     let length = direction.iter().map(|b| b * b).sum::<f64>().sqrt();
     direction.iter_mut().for_each(|b| *b /= length);
-    let mut draw = |rows: usize| {
-        let mut sample = Sample {
-            x: vec![Vec::with_capacity(rows); d],
-            y: Vec::with_capacity(rows),
-        };
-        for _ in 0..rows {
-            let mut x: Vec<f64> = (0..d).map(|_| normal(&mut noise)).collect();
-            match made {
-                Made::Logistic => {
-                    x.iter_mut().for_each(|v| *v /= 1.5 * real(d).sqrt());
-                    let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt().max(1.0);
-                    x.iter_mut().for_each(|v| *v /= norm);
-                }
-                Made::Linear => x.iter_mut().for_each(|v| *v = (*v / 2.0).clamp(-1.0, 1.0)),
+    let mut x = vec![Vec::with_capacity(n + TEST); d];
+    let mut dots = Vec::with_capacity(n + TEST);
+    for _ in 0..n + TEST {
+        let mut row: Vec<f64> = (0..d).map(|_| random.normal()).collect();
+        match made {
+            Made::Logistic => {
+                row.iter_mut().for_each(|v| *v /= 1.5 * real(d).sqrt());
+                let norm = row.iter().map(|v| v * v).sum::<f64>().sqrt().max(1.0);
+                row.iter_mut().for_each(|v| *v /= norm);
             }
-            let dot: f64 = x.iter().zip(&direction).map(|(x, b)| x * b).sum();
-            let y = match made {
-                Made::Logistic => {
-                    let score = -0.5 + 3.0 * real(d).sqrt() * dot;
-                    f64::from(u8::from(uniform(&mut noise) < 1.0 / (1.0 + (-score).exp())))
-                }
-                Made::Linear => (0.3 + 2.0 * dot + 0.5 * normal(&mut noise)).clamp(-4.0, 4.0),
-            };
-            sample.x.iter_mut().zip(&x).for_each(|(c, v)| c.push(*v));
-            sample.y.push(y);
+            Made::Linear => row
+                .iter_mut()
+                .for_each(|v| *v = (*v / 2.0).clamp(-1.0, 1.0)),
         }
-        sample
+        dots.push(row.iter().zip(&direction).map(|(x, b)| x * b).sum::<f64>());
+        x.iter_mut().zip(&row).for_each(|(c, v)| c.push(*v));
+    }
+    let mut y: Vec<f64> = (dots.iter())
+        .map(|dot| match made {
+            Made::Logistic => {
+                let score = -0.5 + 3.0 * real(d).sqrt() * dot;
+                f64::from(u8::from(random.uniform() < 1.0 / (1.0 + (-score).exp())))
+            }
+            Made::Linear => (0.3 + 2.0 * dot + 0.5 * random.normal()).clamp(-4.0, 4.0),
+        })
+        .collect();
+    let test = Sample {
+        x: x.iter_mut().map(|c| c.split_off(n)).collect(),
+        y: y.split_off(n),
     };
-    (draw(n), draw(20_000), "own draws")
+    (Sample { x, y }, test)
 }
 
 /// Area under the curve, ties counted half.
@@ -213,7 +193,7 @@ mod tests {
         assert!((found - 0.75).abs() < 1e-12);
         assert!((auc(&[0.5; 4], &[0.0, 1.0, 0.0, 1.0]) - 0.5).abs() < 1e-12);
         assert!((r_squared(&[1.0, 2.0, 2.0], &[1.0, 2.0, 3.0]) - 0.5).abs() < 1e-12);
-        let (train, test, _) = pair(Made::Linear, 50, 3, 1);
+        let (train, test) = pair(Made::Linear, 50, 3, 1);
         assert_eq!(
             (train.y.len(), test.y.len(), train.x.len()),
             (50, 20_000, 3)
