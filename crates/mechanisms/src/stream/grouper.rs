@@ -28,8 +28,8 @@ pub struct GroupNoise {
 /// Counts above this are cut to it: a public bound that moves with a count by at most as much.
 pub const LARGEST_COUNT: i64 = 1 << 40;
 
-/// A group this long is closed without looking at it.
-const LONGEST: i128 = 1 << 32;
+/// A group this long is closed without looking at it: 4,194,304 ticks, so that sums of counts fit in 64 bits.
+const LONGEST: i64 = 1 << 22;
 
 /// The open group of one series, if any: exact counts, so confidential.
 ///
@@ -50,7 +50,8 @@ const LONGEST: i128 = 1 << 32;
 /// "joined" answers cost one shift of θ̃ by 2 (2/(2/ε_a) = ε_a), the one closing answer a shift of its own noise by
 /// at most 4 (4/(4/ε_b) = ε_b).
 /// # Arithmetic
-/// w·dev = 2(n_<·S − w·S_<) in i128: counts are at most 2⁴⁰ and w at most 2³², so every product is below 2¹⁰⁵.
+/// w·dev = 2(n_<·S − w·S_<). Counts are at most 2⁴⁰ and w at most 2²²: sums, and products of a count and a size, are
+/// at most 2⁶² and kept in i64; the products in w·dev are at most 2⁸⁴, taken in i64 where they fit and in i128 else.
 /// The counts are held as sorted runs with a cursor at the mean: while dev ≤ D there are at most 2√D + 1 runs.
 /// # Checked by
 /// `streams::grouper_enumerated`, `streams::grouper_canary`, `deviations_are_exact`
@@ -61,13 +62,13 @@ pub struct Group {
     /// θ plus its noise, while the group is open.
     threshold: Option<i128>,
     /// (count, how often), by count.
-    runs: Vec<(i64, u64)>,
+    runs: Vec<(i64, i64)>,
     /// Runs before it are below the mean.
     cursor: usize,
-    size: i128,
-    sum: i128,
-    size_below: i128,
-    sum_below: i128,
+    size: i64,
+    sum: i64,
+    size_below: i64,
+    sum_below: i64,
 }
 
 impl Group {
@@ -102,12 +103,11 @@ impl Group {
     }
 
     fn clear(&mut self) {
-        let mut runs = std::mem::take(&mut self.runs);
-        runs.clear();
-        *self = Self {
-            runs,
-            ..Self::default()
-        };
+        self.threshold = None;
+        self.runs.clear();
+        self.cursor = 0;
+        (self.size, self.sum) = (0, 0);
+        (self.size_below, self.sum_below) = (0, 0);
     }
 
     #[allow(
@@ -115,31 +115,22 @@ impl Group {
         reason = "see Arithmetic above; the cursor stays within 0..=runs.len()"
     )]
     fn insert(&mut self, count: i64) {
-        let c = i128::from(count);
-        let at = match self.runs.binary_search_by_key(&count, |r| r.0) {
-            Ok(at) => {
-                if let Some(run) = self.runs.get_mut(at) {
-                    run.1 = run.1.saturating_add(1);
-                }
-                at
-            }
-            Err(at) => {
+        let at = self.runs.partition_point(|r| r.0 < count);
+        match self.runs.get_mut(at) {
+            Some(run) if run.0 == count => run.1 += 1,
+            _ => {
                 self.runs.insert(at, (count, 1));
-                if at < self.cursor {
-                    self.cursor += 1;
-                }
-                at
+                self.cursor += usize::from(at < self.cursor);
             }
-        };
+        }
         if at < self.cursor {
             self.size_below += 1;
-            self.sum_below += c;
+            self.sum_below += count;
         }
         self.size += 1;
-        self.sum += c;
+        self.sum += count;
         while let Some(&(value, times)) = self.cursor.checked_sub(1).and_then(|i| self.runs.get(i))
         {
-            let (value, times) = (i128::from(value), i128::from(times));
             if value * self.size < self.sum {
                 break;
             }
@@ -148,7 +139,6 @@ impl Group {
             self.sum_below -= value * times;
         }
         while let Some(&(value, times)) = self.runs.get(self.cursor) {
-            let (value, times) = (i128::from(value), i128::from(times));
             if value * self.size >= self.sum {
                 break;
             }
@@ -164,11 +154,19 @@ impl Group {
         reason = "see Arithmetic above; the divisor is at least 1"
     )]
     fn deviation(&self) -> i128 {
-        let scaled = 2 * (self.size_below * self.sum - self.size * self.sum_below);
-        match (u64::try_from(scaled), u64::try_from(self.size)) {
-            (Ok(scaled), Ok(size)) => i128::from(scaled / size.max(1)),
-            _ => scaled / self.size.max(1),
+        let (below, all) = (
+            self.size_below.checked_mul(self.sum),
+            self.size.checked_mul(self.sum_below),
+        );
+        // n_<·S ≥ w·S_<, so half of w·dev is at least 0
+        if let (Some(below), Some(all)) = (below, all)
+            && let Some(scaled) = (below - all).checked_mul(2)
+        {
+            return i128::from(scaled / self.size.max(1));
         }
+        let wide = |a: i64, b: i64| i128::from(a) * i128::from(b);
+        let half = wide(self.size_below, self.sum) - wide(self.size, self.sum_below);
+        2 * half / i128::from(self.size.max(1))
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -198,20 +196,17 @@ impl Group {
         group.threshold = Some(i128::from_le_bytes(take(from)?));
         for _ in 0..u64::from_le_bytes(take(from)?) {
             let count = i64::from_le_bytes(take(from)?);
-            let times = u64::from_le_bytes(take(from)?);
+            let times = i64::from_le_bytes(take(from)?);
             let ordered = group.runs.last().is_none_or(|last| last.0 < count);
-            if !ordered || !(0..=LARGEST_COUNT).contains(&count) || times == 0 {
+            let inside = (0..=LARGEST_COUNT).contains(&count) && (1..=LONGEST).contains(&times);
+            if !ordered || !inside || group.size + times > LONGEST {
                 return None;
             }
             group.runs.push((count, times));
-            group.size += i128::from(times);
-            group.sum += i128::from(count) * i128::from(times);
-            if group.size > LONGEST {
-                return None;
-            }
+            group.size += times;
+            group.sum += count * times;
         }
         for &(count, times) in &group.runs {
-            let (count, times) = (i128::from(count), i128::from(times));
             if count * group.size >= group.sum {
                 break;
             }
@@ -278,6 +273,26 @@ mod tests {
         assert_eq!(marks, [Opened, Joined, Joined, Alone, Opened]);
     }
 
+    /// A group of the greatest length and counts at both ends: the wide products, and closing unseen.
+    #[test]
+    fn the_longest_group_is_closed_unseen() {
+        let half = LONGEST / 2;
+        let mut group = Group {
+            threshold: Some(0),
+            runs: vec![(0, half), (LARGEST_COUNT, half - 1)],
+            cursor: 1,
+            size: LONGEST - 1,
+            sum: LARGEST_COUNT * (half - 1),
+            size_below: half,
+            sum_below: 0,
+        };
+        group.insert(LARGEST_COUNT);
+        // every count is 2³⁹ from the mean
+        assert_eq!(group.deviation(), i128::from(LONGEST) << 39);
+        assert_eq!(group.push(3, 0, &NONE, &mut Silent), Opened);
+        assert_eq!((group.size, group.sum), (1, 3));
+    }
+
     /// Hostile counts change nothing but the value: clamped, never an overflow.
     #[test]
     fn extreme_counts_are_clamped() {
@@ -286,6 +301,6 @@ mod tests {
             group.push(c, i64::MAX, &NONE, &mut Silent);
         }
         assert_eq!(group.size, 6);
-        assert_eq!(group.sum, i128::from(LARGEST_COUNT) * 2 + 1);
+        assert_eq!(group.sum, LARGEST_COUNT * 2 + 1);
     }
 }

@@ -86,6 +86,11 @@ impl Kernel {
         }
     }
 
+    /// The cells it is for.
+    pub fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
     /// Likelihood of every cell given the noisy count, up to a factor; the largest is 1. Returns z's cell.
     fn likelihood(&self, z: i64, out: &mut [f32]) -> usize {
         let bounds = &self.cells.bounds;
@@ -273,6 +278,14 @@ impl Size {
         }
     }
 
+    /// Slots of a season at most; a longer season has several ticks in a slot.
+    fn most_slots(self) -> usize {
+        match self {
+            Self::Small => 48,
+            _ => usize::MAX,
+        }
+    }
+
     /// The cells of the bank.
     pub fn cells(self) -> Arc<Cells> {
         Arc::new(Cells::up_to(match self {
@@ -362,6 +375,11 @@ impl Bank {
         each!(&self.0, core => core.below(number, cells))
     }
 
+    /// The posterior of the last measured tick, by cell: the mixture over the models.
+    pub fn posterior(&self) -> &[f32] {
+        each!(&self.0, core => &core.mixture)
+    }
+
     /// Bytes of one bank.
     pub fn bytes(&self) -> usize {
         each!(&self.0, core => core.bytes())
@@ -394,6 +412,8 @@ struct Core<const L: usize> {
     locals: [Vec<f32>; 3],
     slots: Vec<f32>,
     visits: Vec<u32>,
+    /// Ticks of the season; a slot may hold several.
+    season: usize,
     tick: usize,
 }
 
@@ -445,7 +465,8 @@ impl<const L: usize> Core<L> {
             let first = if *from == Zero { &zero } else { &lively };
             belief.iter_mut().zip(first).for_each(|(b, q)| b[l] = *q);
         }
-        let slots = season.unwrap_or(0);
+        let season = season.unwrap_or(0);
+        let slots = season.min(size.most_slots());
         Self {
             profile,
             stay,
@@ -459,18 +480,25 @@ impl<const L: usize> Core<L> {
             locals: used.map(|u| if u { lively.clone() } else { Vec::new() }),
             slots: lively.repeat(slots),
             visits: vec![0; slots],
+            season,
             global: lively,
             tick: 0,
         }
+    }
+
+    /// The slot of the present tick: the season is cut into slots of (nearly) equal length.
+    fn slot(&self) -> Option<usize> {
+        let phase = self.tick.checked_rem(self.season)?;
+        Some(phase * self.visits.len() / self.season)
     }
 
     /// Per cell, the masses of the profiles by number, mixed with uniform.
     fn masses(&self) -> [[f32; 8]; MOST] {
         let n = self.belief.len();
         let mix = |q: f32, by: f32| (1.0 - by) * q + by / n as f32;
-        let slot = match self.visits.len() {
-            0 => &[][..],
-            period => &self.slots[self.tick % period * n..][..n],
+        let slot = match self.slot() {
+            None => &[][..],
+            Some(at) => &self.slots[at * n..][..n],
         };
         let [a, b, c] = &self.locals;
         let sources = [&self.global[..], &[], slot, a, b, c];
@@ -560,12 +588,7 @@ impl<const L: usize> Core<L> {
         let mut likelihood = [0.0_f32; MOST];
         kernel.likelihood(z, &mut likelihood[..n]);
         let totals = self.predict(&likelihood[..n]);
-        let slot = self.visits.len();
-        let slot = if slot > 0 {
-            Some(self.tick % slot)
-        } else {
-            None
-        };
+        let slot = self.slot();
         let age = self.tick;
         self.normalise(&totals);
         self.weight
@@ -788,6 +811,29 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// A season of 288 ticks has 48 slots of six ticks in the small bank, one of 24 has 24, and the large bank all 288.
+    #[test]
+    fn the_small_bank_has_at_most_48_slots() {
+        let slots = |size, season: usize| {
+            let mut core: Core<32> = Core::new(size, Some(season));
+            let seen: Vec<usize> = (0..2 * season)
+                .map(|tick| {
+                    core.tick = tick;
+                    core.slot().unwrap()
+                })
+                .collect();
+            assert_eq!(seen[..season], seen[season..]);
+            (core.visits.len(), seen)
+        };
+        let (count, seen) = slots(Size::Small, 288);
+        assert_eq!(count, 48);
+        assert!((0..288).all(|t| seen[t] == t / 6));
+        assert_eq!(slots(Size::Small, 24).0, 24);
+        assert_eq!(slots(Size::Large, 288).0, 288);
+        assert!(Bank::new(Size::Small, Some(1 << 20)).bytes() < 21_000);
+        assert!(Core::<16>::new(Size::Small, None).slot().is_none());
     }
 
     /// Hostile inputs give finite estimates.

@@ -270,6 +270,50 @@ pub fn least_squares(forest: &Forest, values: &[f64], variances: &[Option<f64>])
     out
 }
 
+/// [`least_squares`], then made non-negative from the top: negative children become 0 and their siblings shrink in
+/// proportion, so that a node is still the sum of its measured children.
+///
+/// ```
+/// use reticent_mechanisms::stream::Forest;
+/// use reticent_statistics::streams::consistent;
+///
+/// let forest = Forest::new(vec![None, Some(0), Some(0)])?;
+/// let sums = consistent(&forest, &[9.0, 12.0, -6.0], &[Some(1.0); 3]);
+/// assert!((sums[0] - sums[1] - sums[2]).abs() < 1e-9 && sums[2] >= 0.0);
+/// # Ok::<(), reticent_mechanisms::stream::StreamError>(())
+/// ```
+pub fn consistent(forest: &Forest, values: &[f64], variances: &[Option<f64>]) -> Vec<f64> {
+    let mut out = least_squares(forest, values, variances);
+    let parents = forest.parents();
+    // positive mass and number of the measured children
+    let mut below = vec![(0.0, 0.0); out.len()];
+    for (v, parent) in parents.iter().enumerate() {
+        if let Some(p) = parent
+            && variances.get(v).is_some_and(Option::is_some)
+        {
+            let (mass, number) = &mut below[*p as usize];
+            *mass += out[v].max(0.0);
+            *number += 1.0;
+        }
+    }
+    for (v, parent) in parents.iter().enumerate() {
+        let here = out[v].max(0.0);
+        out[v] = match parent.map(|p| p as usize) {
+            _ if variances.get(v).is_none_or(Option::is_none) => 0.0,
+            Some(p) if variances.get(p).is_some_and(Option::is_some) => {
+                let (mass, number) = below[p];
+                if mass > 0.0 {
+                    here * (out[p] / mass)
+                } else {
+                    out[p] / number
+                }
+            }
+            _ => here,
+        };
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,6 +369,40 @@ mod tests {
                 assert!(cost(&moved) > best);
             }
         }
+    }
+
+    /// Sums hold at every node, nothing is negative, and what is so already is left alone.
+    #[test]
+    fn consistent_trees_are_sums_of_what_is_not_negative() {
+        let forest = binary(4);
+        let some = [Some(1.0); 7];
+        for values in [
+            [3.0, -8.0, 9.0, -5.0, -2.0, 14.0, -7.0],
+            [-4.0, -1.0, -1.0, -3.0, 1.0, 0.0, 0.0],
+            [50.0, 0.0, 0.0, -9.0, -9.0, -9.0, -9.0],
+        ] {
+            let got = consistent(&forest, &values, &some);
+            assert!(got.iter().all(|x| *x >= 0.0), "{got:?}");
+            for v in 0..3 {
+                assert!((got[v] - got[2 * v + 1] - got[2 * v + 2]).abs() < 1e-9);
+            }
+        }
+        let good = [10.0, 7.0, 3.0, 4.0, 3.0, 1.0, 2.0];
+        for (got, want) in consistent(&forest, &good, &some).iter().zip(good) {
+            assert!((got - want).abs() < 1e-9);
+        }
+        // the right half was not measured
+        let part = [
+            Some(1.0),
+            Some(1.0),
+            Some(1.0),
+            Some(1.0),
+            Some(1.0),
+            None,
+            None,
+        ];
+        let got = consistent(&forest, &good, &part);
+        assert!((got[2] - 3.0).abs() < 1e-9 && got[5].abs() + got[6].abs() < 1e-12);
     }
 
     /// A pruned node's children come back when it fills again.

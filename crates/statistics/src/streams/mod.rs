@@ -20,9 +20,11 @@ mod smooth;
 mod windows;
 
 pub use bank::{Bank, Cells, Estimate, Kernel, Size};
-pub use hierarchy::{GroupedHierarchy, Hierarchy, Pruning, least_squares, pruned_plan};
+pub use hierarchy::{GroupedHierarchy, Hierarchy, Pruning, consistent, least_squares, pruned_plan};
 pub use smooth::{
     BackwardSmoother, GroupSmoother, RunningMedian, Smoother, Towards, WindowSumSmoother,
     efron_morris,
 };
-pub use windows::{Alarm, BlendedSum, Monitor, Score, Side, Watch, area, low_signal_score};
+pub use windows::{
+    Alarm, BlendedSum, JumpProbability, Monitor, Score, Side, Watch, area, low_signal_score,
+};

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::bank::Cells;
+
 /// The last values of a series with their sum over a window.
 #[derive(Clone, Debug)]
 struct Window {
@@ -169,6 +171,101 @@ impl Monitor {
     }
 }
 
+/// The jump score of the bank: the posterior probability that the count differs from that of w − 1 ticks before by at
+/// least δ, from the posterior of each of the two ticks when it was measured.
+///
+/// The two are taken as independent given what was released. Counts are spread evenly over the integers of a cell, so
+/// every pair of cells has a closed form, and pairs of cells that are near or far for sure need none.
+///
+/// ```
+/// use reticent_statistics::streams::{Bank, JumpProbability, Kernel, Size};
+///
+/// let cells = Size::Large.cells();
+/// let noise = Kernel::new(&cells, 2.0);
+/// let (mut bank, mut jump) = (Bank::new(Size::Large, None), JumpProbability::new(&cells, 2, 20.0));
+/// let mut score = 0.0;
+/// for noisy in [9, 11, 10, 12, 9, 10, 11, 60] {
+///     bank.observe(noisy, &noise);
+///     score = jump.push(bank.posterior());
+/// }
+/// assert!(score > 0.5);
+/// ```
+#[derive(Clone, Debug)]
+pub struct JumpProbability {
+    bounds: Vec<(f64, f64)>,
+    delta: f64,
+    window: usize,
+    /// Posteriors of the window, oldest first.
+    past: VecDeque<Vec<f32>>,
+}
+
+impl JumpProbability {
+    /// For windows of `window` ticks (at least 2) and the jump δ.
+    pub fn new(cells: &Cells, window: usize, delta: f64) -> Self {
+        let ends = cells.bounds().iter();
+        Self {
+            bounds: ends.map(|c| (c.0 as f64, c.1 as f64)).collect(),
+            // counts are whole numbers
+            delta: delta.ceil().max(1.0),
+            window: window.max(2),
+            past: VecDeque::new(),
+        }
+    }
+
+    /// The probability after a tick with this posterior ([`Bank::posterior`](super::Bank::posterior)); 0 until the
+    /// window is full.
+    pub fn push(&mut self, posterior: &[f32]) -> f64 {
+        let mut row = if self.past.len() == self.window {
+            self.past.pop_front().unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        row.clear();
+        row.extend_from_slice(posterior);
+        self.past.push_back(row);
+        match self.past.front() {
+            Some(first) if self.past.len() == self.window => {
+                self.above(first, posterior) + self.above(posterior, first)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// P(X − Y ≥ δ) for X by `high` and Y by `low`.
+    fn above(&self, low: &[f32], high: &[f32]) -> f64 {
+        let mut total = 0.0;
+        // cells of Y before `far` are at least δ below every number of the present cell of X
+        let (mut far, mut below) = (0, 0.0);
+        for (x, p) in self.bounds.iter().zip(high) {
+            while far < self.bounds.len() && self.bounds[far].1 + self.delta <= x.0 {
+                below += f64::from(low[far]);
+                far += 1;
+            }
+            let mut mass = below;
+            for (y, q) in self.bounds.iter().zip(low).skip(far) {
+                if y.0 + self.delta > x.1 {
+                    break;
+                }
+                mass += f64::from(*q) * reaching(*x, (y.0 + self.delta, y.1 + self.delta));
+            }
+            total += f64::from(*p) * mass;
+        }
+        total.clamp(0.0, 1.0)
+    }
+}
+
+/// P(X ≥ Y) for independent X and Y, each even over the whole numbers of an interval.
+fn reaching(x: (f64, f64), y: (f64, f64)) -> f64 {
+    // pairs with X ≤ B, Y ≥ C and X ≥ Y: 1 + 2 + … + n, n = B − C + 1
+    let pairs = |b: f64, c: f64| {
+        let n = (b - c + 1.0).max(0.0);
+        0.5 * n * (n + 1.0)
+    };
+    let (b, d) = (x.0 - 1.0, y.1 + 1.0);
+    let all = pairs(x.1, y.0) - pairs(b, y.0) - pairs(x.1, d) + pairs(b, d);
+    all / ((x.1 - b) * (d - y.0))
+}
+
 /// The low-signal score of the bank: the sum of posterior means, for long windows kept within one standard deviation
 /// of the unsmoothed sum.
 pub fn low_signal_score(parts: (f64, f64), window: usize, variance: f64) -> f64 {
@@ -238,6 +335,39 @@ mod tests {
         let mut high = Monitor::new(watch, 2, 9.0);
         let raised: Vec<bool> = counts.iter().map(|c| high.push(*c).raised).collect();
         assert_eq!(raised, [false, false, false, false, true, true]);
+    }
+
+    /// Against the sum over pairs of integers, for posteriors that are even within cells.
+    #[test]
+    fn jump_probabilities_are_those_of_the_integers() {
+        let cells = Cells::up_to(40);
+        let n = cells.len();
+        let posterior = |seed: usize| -> Vec<f32> {
+            let each: Vec<f32> = (0..n).map(|k| ((k * seed) % 7 + 1) as f32).collect();
+            let sum: f32 = each.iter().sum();
+            each.iter().map(|p| p / sum).collect()
+        };
+        let (a, b) = (posterior(3), posterior(5));
+        let spread = |p: &[f32]| -> Vec<(f64, f64)> {
+            let each = cells.bounds().iter().zip(p);
+            each.flat_map(|((low, high), p)| {
+                let width = (high - low + 1) as f64;
+                (*low..=*high).map(move |c| (c as f64, f64::from(*p) / width))
+            })
+            .collect()
+        };
+        for delta in [1.0, 3.0, 10.0, 200.0] {
+            let mut jump = JumpProbability::new(&cells, 2, delta);
+            assert!(jump.push(&a) <= 0.0);
+            let got = jump.push(&b);
+            let mut want = 0.0;
+            for (x, p) in spread(&a) {
+                for (y, q) in spread(&b) {
+                    want += if (x - y).abs() >= delta { p * q } else { 0.0 };
+                }
+            }
+            assert!((got - want).abs() < 1e-6, "{delta}: {got} {want}");
+        }
     }
 
     #[test]
