@@ -262,6 +262,8 @@ pub(crate) enum Format {
     Plan,
     /// release.json
     Release,
+    /// stream.toml
+    Stream,
 }
 
 impl Format {
@@ -271,6 +273,7 @@ impl Format {
             Self::Dataset => "dataset",
             Self::Plan => "plan",
             Self::Release => "release",
+            Self::Stream => "stream",
         }
     }
 }

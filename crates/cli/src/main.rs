@@ -8,6 +8,8 @@ mod show;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arguments::{Arguments, Command, Neighbours, PlanAccuracy};
 use clap::Parser;
@@ -134,7 +136,18 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
             if dry_run {
                 return print(&format!("{:#}\n", stream::run::statement(&config)));
             }
+            let stop = Arc::new(AtomicBool::new(false));
+            for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+                signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
+                    Error::File {
+                        path: "signals".into(),
+                        what: "cannot be handled",
+                        source,
+                    }
+                })?;
+            }
             let options = stream::Options {
+                stop,
                 simulate,
                 analyst,
                 ..stream::Options::default()

@@ -1,4 +1,4 @@
-//! JSON Schemas (draft 2020-12) of the three file formats, for editors and for programs that write them.
+//! JSON Schemas (draft 2020-12) of the four file formats, for editors and for programs that write them.
 //!
 //! They describe shape and keys; rules across keys are checked by the parsers alone. A test asks the
 //! parsers for the keys they know and compares, so the two cannot drift apart.
@@ -9,13 +9,16 @@ pub const DATASET: &str = include_str!("../schemas/dataset.json");
 pub const PLAN: &str = include_str!("../schemas/plan.json");
 /// Schema of `release.json`.
 pub const RELEASE: &str = include_str!("../schemas/release.json");
+/// Schema of `stream.toml`.
+pub const STREAM: &str = include_str!("../schemas/stream.json");
 
-/// The schema of a format by its name: `dataset`, `plan` or `release`.
+/// The schema of a format by its name: `dataset`, `plan`, `release` or `stream`.
 pub fn schema(name: &str) -> Option<&'static str> {
     match name {
         "dataset" => Some(DATASET),
         "plan" => Some(PLAN),
         "release" => Some(RELEASE),
+        "stream" => Some(STREAM),
         _ => None,
     }
 }
@@ -69,6 +72,48 @@ mod tests {
 
     fn refused(text: &str) -> BTreeSet<String> {
         known(&Dataset::parse(text, Path::new("d.toml")).unwrap_err())
+    }
+
+    #[test]
+    fn the_stream_schema_has_the_keys_of_the_parser() {
+        use crate::stream::Config;
+        let schema = json(STREAM);
+        let properties = &schema["properties"];
+        let text = |[top, source, ticks, more]: [&str; 4]| {
+            format!(
+                "format = 1\nname = \"t\"\nepsilon = 1\nstates = [\"a\"]\n{top}\n[source]\npath = \"-\"\nformat = \"csv\"\n\
+                 {source}\n[ticks]\nwidth = 1\nstart = 0\n{ticks}\n{more}\n"
+            )
+        };
+        let path = Path::new("stream.toml");
+        Config::parse(&text([""; 4]), path).unwrap();
+        let refused = |at: usize, with: &str| {
+            let mut parts = [""; 4];
+            parts[at] = with;
+            known(&Config::parse(&text(parts), path).unwrap_err())
+        };
+        assert_eq!(refused(0, UNLIKE), keys(&schema));
+        assert_eq!(refused(1, UNLIKE), keys(&properties["source"]));
+        assert_eq!(refused(2, UNLIKE), keys(&properties["ticks"]));
+        for (table, key, schema) in [
+            ("day_cap", "day = 9\nticks = 3", &properties["day_cap"]),
+            ("output", "", &properties["output"]),
+            (
+                "[alarm]",
+                "kind = \"low\"\nwindow = 2\nthreshold = 3",
+                &properties["alarm"]["items"],
+            ),
+            ("method", "kind = \"filter\"", &schema["$defs"]["filter"]),
+            (
+                "method",
+                "kind = \"pegasus\"\nthreshold = 3",
+                &schema["$defs"]["pegasus"],
+            ),
+            ("method", "kind = \"laplace\"", &schema["$defs"]["laplace"]),
+        ] {
+            let with = format!("[{table}]\n{key}\n{UNLIKE}");
+            assert_eq!(refused(3, &with), keys(schema), "{table} {key}");
+        }
     }
 
     #[test]

@@ -182,6 +182,48 @@ fn standard_input_resumes_where_it_was_told() {
     assert_eq!((all.len(), &all[..2]), (3, &first[..]));
 }
 
+/// SIGTERM and SIGINT while it waits for standard input: exit 0, every line complete, half a line left unread, and the next
+/// run goes on from there.
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_cleanly() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let config = "format = 1\nname = \"piped\"\nepsilon = 1\nstates = [\"a\", \"ab\"]\n[source]\npath = \"-\"\nformat = \"csv\"\n\
+                  [ticks]\nwidth = 10\nstart = 0\n[output]\nreleases = \"out.jsonl\"\n";
+    fs::write(folder.path().join("stream.toml"), config).unwrap();
+    for (signal, rows, ticks) in [
+        ("-TERM", "time,state\n1,a\n12,a\n25,a\n99,a", 2),
+        ("-INT", "time,state\n25,a\n31,a\n", 3),
+    ] {
+        let mut child = command(folder.path(), &["--simulate", "3"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(rows.as_bytes()).unwrap();
+        input.flush().unwrap();
+        let start = Instant::now();
+        while lines(folder.path()).len() < ticks && start.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+        // the pipe stays open: it is the signal that ends it
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+        drop(input);
+        assert_eq!(lines(folder.path()).len(), ticks);
+        let text = fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
+        assert!(text.ends_with('\n'));
+        assert!(
+            fs::read_to_string(folder.path().join("piped.bad"))
+                .unwrap_or_default()
+                .is_empty()
+        );
+    }
+}
+
 /// The shipped example, end to end: every tick of the week, both declarations, one payment each.
 #[test]
 fn the_flights_example_runs() {

@@ -2,8 +2,8 @@
 
 use reticent_mechanisms::stream::{Mark, PARTS, Plan, Ticked};
 use reticent_statistics::streams::{
-    Bank, BlendedSum, GroupSmoother, GroupedHierarchy, Hierarchy, Kernel, Monitor, Pruning, Side,
-    Size, Smoother, Towards, Watch, WindowSumSmoother,
+    Bank, BlendedSum, GroupSmoother, GroupedHierarchy, Hierarchy, JumpProbability, Kernel, Monitor,
+    Pruning, Side, Size, Smoother, Towards, Watch, WindowSumSmoother, consistent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,12 +31,24 @@ pub struct Line {
     pub marks: String,
     /// Estimates by series.
     pub estimate: Vec<f64>,
+    /// What publishing zeros, and publishing `noisy` as it is, would be off by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baselines: Option<Baselines>,
     /// Window sums: length and sums by series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<(usize, Vec<f64>)>,
     /// Alarms that are raised: name, series, score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alarms: Vec<(String, String, f64)>,
+}
+
+/// Mean |error| of the two methods that need no estimate, by series, for comparison with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Baselines {
+    /// Of publishing 0 at every tick: the mean noisy count so far, over the ticks in which the series was measured.
+    pub zero: Vec<f64>,
+    /// Of this tick's noisy count: the mean |noise|, known beforehand; `null` where nothing was measured.
+    pub laplace: Vec<Option<f64>>,
 }
 
 impl Line {
@@ -80,6 +92,12 @@ enum Estimator {
     Plain,
 }
 
+enum Watcher {
+    Monitor(Monitor),
+    /// The probability of the jump, and from where on it raises an alarm.
+    Likely(Box<JumpProbability>, f64),
+}
+
 enum WindowSum {
     Blended(BlendedSum),
     Grouped(WindowSumSmoother),
@@ -91,8 +109,11 @@ pub struct Analysis {
     estimator: Estimator,
     uniform: Plan,
     windows: Vec<(usize, Vec<WindowSum>)>,
-    alarms: Vec<(usize, usize, Monitor)>,
+    alarms: Vec<(usize, usize, Watcher)>,
     planned: Option<Plan>,
+    scale: f64,
+    /// Noisy counts so far: sum and number, by series.
+    totals: Vec<(f64, f64)>,
 }
 
 impl Analysis {
@@ -101,7 +122,7 @@ impl Analysis {
         let n = config.forest.len();
         let h = config.forest.height();
         let (estimator, uniform) = match &config.method {
-            Method::Filter { season } if h == 1 => {
+            Method::Filter { season, .. } if h == 1 => {
                 let size = if n > 1000 { Size::Node } else { Size::Large };
                 let kernel = Box::new(Kernel::new(&size.cells(), scale));
                 let banks = (0..n).map(|_| Bank::new(size, *season)).collect();
@@ -161,26 +182,7 @@ impl Analysis {
             .iter()
             .map(|w| (*w, (0..n).map(|_| window(*w)).collect()))
             .collect();
-        let mut alarms = Vec::new();
-        for (i, spec) in config.alarms.iter().enumerate() {
-            let watch = match spec.kind {
-                AlarmKind::Jump => Watch::JumpOrDrop,
-                AlarmKind::Low => Watch::LowSignal,
-                AlarmKind::High => Watch::Window(
-                    std::sync::Arc::new(|w: &[f64]| w.iter().sum()),
-                    Side::AtLeast,
-                ),
-            };
-            for v in 0..n {
-                if spec.series.is_empty() || spec.series.contains(&v) {
-                    alarms.push((
-                        i,
-                        v,
-                        Monitor::new(watch.clone(), spec.window, spec.threshold),
-                    ));
-                }
-            }
-        }
+        let alarms = watchers(config, &estimator);
         Self {
             config: config.clone(),
             estimator,
@@ -188,6 +190,8 @@ impl Analysis {
             windows,
             alarms,
             planned: None,
+            scale,
+            totals: vec![(0.0, 0.0); n],
         }
     }
 
@@ -216,11 +220,25 @@ impl Analysis {
                     (e.median as f64, e.mean)
                 })
                 .unzip(),
-            Estimator::Tree(tree) => tree
-                .observe(&plan, &ticked.counts)
-                .iter()
-                .map(|e| (e.median as f64, e.mean))
-                .unzip(),
+            Estimator::Tree(tree) => {
+                let each = tree.observe(&plan, &ticked.counts);
+                let means: Vec<f64> = each.iter().map(|e| e.mean).collect();
+                if matches!(
+                    self.config.method,
+                    Method::Filter {
+                        consistent: true,
+                        ..
+                    }
+                ) {
+                    let measured = each.iter().zip(&ticked.counts);
+                    let variances: Vec<Option<f64>> =
+                        measured.map(|(e, z)| z.map(|_| e.variance)).collect();
+                    let sums = consistent(tree.forest(), &means, &variances);
+                    (sums.clone(), sums)
+                } else {
+                    (each.iter().map(|e| e.median as f64).collect(), means)
+                }
+            }
             Estimator::Groups(smoothers) => smoothers
                 .iter_mut()
                 .zip(ticked.counts.iter().zip(&ticked.marks))
@@ -260,21 +278,51 @@ impl Analysis {
                 .collect();
             line.windows.push((*w, each));
         }
-        for (i, v, monitor) in &mut self.alarms {
-            let alarm = monitor.push(means.get(*v).copied().unwrap_or(0.0));
-            if alarm.raised {
+        for (i, v, watcher) in &mut self.alarms {
+            let (score, raised) = match (watcher, &self.estimator) {
+                (Watcher::Likely(jump, at_least), Estimator::Filters(banks, _)) => {
+                    let likely = banks.get(*v).map_or(0.0, |b| jump.push(b.posterior()));
+                    (likely, likely >= *at_least)
+                }
+                (Watcher::Likely(..), _) => continue,
+                (Watcher::Monitor(monitor), _) => {
+                    let alarm = monitor.push(means.get(*v).copied().unwrap_or(0.0));
+                    (alarm.score, alarm.raised)
+                }
+            };
+            if raised {
                 let names = (
                     self.config.alarms[*i].name.clone(),
                     self.config.names[*v].clone(),
                 );
-                line.alarms.push((names.0, names.1, round(alarm.score)));
+                line.alarms.push((names.0, names.1, round(score)));
             }
         }
         debug_assert_eq!(estimate.len(), n);
+        line.baselines = Some(self.baselines(&plan, ticked));
         line.noisy.clone_from(&ticked.counts);
         line.marks = letters(&ticked.marks);
         line.estimate = estimate.into_iter().map(round).collect();
         line
+    }
+
+    fn baselines(&mut self, plan: &Plan, ticked: &Ticked) -> Baselines {
+        let mut out = Baselines::default();
+        let mut known = (0, 0.0);
+        let each = ticked.counts.iter().zip(&plan.perturb);
+        for ((z, parts), (sum, number)) in each.zip(&mut self.totals) {
+            if let Some(z) = z {
+                *sum += *z as f64;
+                *number += 1.0;
+            }
+            out.zero.push(round((*sum / number.max(1.0)).max(0.0)));
+            if known.0 != *parts {
+                let scale = self.scale * f64::from(PARTS) / f64::from(*parts);
+                known = (*parts, round(mean_noise(scale)));
+            }
+            out.laplace.push(z.map(|_| known.1));
+        }
+        out
     }
 
     /// A line without content, as for withheld ticks.
@@ -286,6 +334,39 @@ impl Analysis {
             ..Line::default()
         }
     }
+}
+
+/// Mean |x| of discrete Laplace noise: 2r/(1 − r²) for r = e^(−1/scale), which is 1/sinh(1/scale).
+fn mean_noise(scale: f64) -> f64 {
+    1.0 / (1.0 / scale.max(1e-300)).sinh()
+}
+
+fn watchers(config: &Config, estimator: &Estimator) -> Vec<(usize, usize, Watcher)> {
+    let mut all = Vec::new();
+    for (i, spec) in config.alarms.iter().enumerate() {
+        let watch = match spec.kind {
+            AlarmKind::Jump => Watch::JumpOrDrop,
+            AlarmKind::Low => Watch::LowSignal,
+            AlarmKind::High => {
+                let sum = |w: &[f64]| w.iter().sum();
+                Watch::Window(std::sync::Arc::new(sum), Side::AtLeast)
+            }
+        };
+        for v in 0..config.forest.len() {
+            if !spec.series.is_empty() && !spec.series.contains(&v) {
+                continue;
+            }
+            let watcher = match (spec.probability, estimator) {
+                (Some(at_least), Estimator::Filters(_, kernel)) => {
+                    let jump = JumpProbability::new(kernel.cells(), spec.window, spec.threshold);
+                    Watcher::Likely(Box::new(jump), at_least)
+                }
+                _ => Watcher::Monitor(Monitor::new(watch.clone(), spec.window, spec.threshold)),
+            };
+            all.push((i, v, watcher));
+        }
+    }
+    all
 }
 
 /// Three decimals are more than the noise leaves.

@@ -78,6 +78,8 @@ pub enum Method {
     Filter {
         /// Ticks after which counts are expected to repeat.
         season: Option<usize>,
+        /// Whether estimates of groups are made the sums of their members.
+        consistent: bool,
     },
     /// Perturb, group, smooth.
     Pegasus {
@@ -118,6 +120,8 @@ pub struct AlarmSpec {
     pub window: usize,
     /// δ.
     pub threshold: f64,
+    /// Raise a jump when its probability is at least this, instead of by the difference of estimates.
+    pub probability: Option<f64>,
     /// Which series; all if empty.
     pub series: Vec<usize>,
 }
@@ -280,14 +284,39 @@ fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
     let day = read_day(top)?;
     let (names, states, forest) = read_series(top)?;
     let method = match top.get("method") {
-        None => Method::Filter { season: None },
+        None => Method::Filter {
+            season: None,
+            consistent: false,
+        },
         Some(item) => read_method(&mut item.section("A table with kind.")?)?,
     };
+    if forest.height() == 1
+        && matches!(
+            method,
+            Method::Filter {
+                consistent: true,
+                ..
+            }
+        )
+    {
+        return Err(top
+            .refuse(
+                "method.consistent is for a hierarchy: there are no groups to be sums of others",
+            )
+            .accepting("Leave it out, or declare groups."));
+    }
     let windows = read_windows(top, &forest)?;
     let mut alarms = Vec::new();
     if let Some(item) = top.get("alarm") {
         for (i, item) in item.list("[[alarm]] tables.")?.iter().enumerate() {
-            alarms.push(read_alarm(item, i, &names)?);
+            let alarm = read_alarm(item, i, &names)?;
+            let filters = matches!(method, Method::Filter { .. }) && forest.height() == 1;
+            if alarm.probability.is_some() && !(filters && alarm.kind == AlarmKind::Jump) {
+                return Err(item
+                    .refuse("an alarm by probability is a jump, and needs filters on series without a hierarchy")
+                    .accepting("Leave `probability` out."));
+            }
+            alarms.push(alarm);
         }
     }
     let output = match top.get("output") {
@@ -567,6 +596,10 @@ fn read_method(section: &mut Section<'_>) -> Result<Method, Refusal> {
                 .map(|i| i.count(2, 1 << 20, "Ticks of a season, 2 or more."))
                 .transpose()?
                 .map(|s| s as usize),
+            consistent: match section.get("consistent") {
+                None => false,
+                Some(item) => item.truth()?,
+            },
         },
         1 => Method::Pegasus {
             threshold: match section.get("threshold") {
@@ -617,6 +650,19 @@ fn read_alarm(item: &Item<'_>, i: usize, names: &[String]) -> Result<AlarmSpec, 
         .need("window", "Ticks.")?
         .count(1, 1 << 20, "1 to 1048576 ticks.")? as usize;
     let threshold = section.need("threshold", "A count.")?.real("A count.")?;
+    let probability = match section.get("probability") {
+        None => None,
+        Some(item) => {
+            let fix = "A number above 0 and below 1, such as 0.5.";
+            let p = item.real(fix)?;
+            if !(p > 0.0 && p < 1.0) {
+                return Err(item
+                    .refuse("a probability is between 0 and 1")
+                    .accepting(fix));
+            }
+            Some(p)
+        }
+    };
     let mut series = Vec::new();
     if let Some(item) = section.get("series") {
         for name in item.list("A list of states or groups.")? {
@@ -631,6 +677,7 @@ fn read_alarm(item: &Item<'_>, i: usize, names: &[String]) -> Result<AlarmSpec, 
         kind,
         window,
         threshold,
+        probability,
         series,
     })
 }

@@ -171,7 +171,7 @@ fn html(name: &str, series: &[String]) -> String {
 <style>body{{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2733}}
 h1{{font-size:1.4rem}}svg{{width:100%;height:90px;background:#f6f8fa;border-radius:4px}}.n{{fill:none;stroke:#c9d3de}}
 .e{{fill:none;stroke:#15607a;stroke-width:2}}section{{margin:1rem 0}}#alarms{{color:#a33}}small{{color:#5b6875}}</style>
-<h1 id="name"></h1><p><small>Released values only. Grey: count with noise. Blue: estimate.</small></p>
+<h1 id="name"></h1><p><small>Released values only. Grey: count with noise. Blue: estimate. For comparison: how far zeros, and counts with noise, are off on average.</small></p>
 <p id="alarms"></p><div id="plots"></div>
 <script>
 const facts={facts},keep=500,rows=[];
@@ -186,7 +186,8 @@ function draw(){{const top=plots.map((_,v)=>Math.max(1,...rows.map(r=>r.estimate
 ;plots.forEach((p,v)=>{{const at=f=>rows.map((r,i)=>{{const y=f(r,v);
 return y==null?"":(i*1000/keep).toFixed(1)+","+(85-80*Math.min(1.05,Math.max(0,y/top[v]))).toFixed(1)}}).join(" ");
 p.paths[0].setAttribute("points",at((r,v)=>r.noisy[v]));p.paths[1].setAttribute("points",at((r,v)=>r.estimate[v]));
-const r=rows[rows.length-1];p.last.textContent=r?"tick "+r.tick+": "+r.estimate[v]:""}})}}
+const r=rows[rows.length-1];const b=r&&r.baselines,noise=b&&b.laplace[v];
+p.last.textContent=r?"tick "+r.tick+": "+r.estimate[v]+(b?" (zeros "+b.zero[v]+(noise==null?"":", noise "+noise)+")":""):""}})}}
 let due=false;new EventSource("/events").onmessage=m=>{{const r=JSON.parse(m.data);if(r.withheld)return;rows.push(r);
 if(rows.length>keep)rows.shift();
 document.getElementById("alarms").textContent=(r.alarms||[]).map(a=>a[0]+": "+a[1]).join(", ");

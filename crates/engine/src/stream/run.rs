@@ -34,7 +34,7 @@ pub struct Options {
     pub simulate: Option<u64>,
     /// Whose spend it is.
     pub analyst: Option<String>,
-    /// Set to end after the current line.
+    /// Set to end after the current line and the ticks it closes; whatever was released is complete on disk.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -230,7 +230,8 @@ pub fn run(
     } else {
         progress.place
     };
-    running.read(&mut Reader::new(&config.source, from), &options.stop)
+    let mut reader = Reader::new(&config.source, from).until(&options.stop);
+    running.read(&mut reader, &options.stop)
 }
 
 fn damaged(config: &Config) -> Failure {
@@ -344,7 +345,12 @@ struct Loop<'a> {
 impl Loop<'_> {
     fn read(&mut self, reader: &mut Reader, stop: &AtomicBool) -> Result<Running, Failure> {
         while !stop.load(Ordering::Relaxed) && !self.ended() {
-            match reader.read()? {
+            let read = reader.read()?;
+            // told to stop while waiting: what came last may be half a line, and is read again next time
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            match read {
                 Read1::Line(place, Ok(event)) => self.take(&place, &event, reader)?,
                 Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line)?,
                 Read1::End if self.config.source.follow => {
@@ -352,7 +358,10 @@ impl Loop<'_> {
                     std::thread::sleep(Duration::from_millis(100));
                 }
                 Read1::End => {
-                    while !self.ended() && self.config.ticks.end.is_some() {
+                    while !self.ended()
+                        && self.config.ticks.end.is_some()
+                        && !stop.load(Ordering::Relaxed)
+                    {
                         self.close(reader)?;
                     }
                     break;

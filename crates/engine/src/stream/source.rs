@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +63,7 @@ pub struct Reader {
     source: Source,
     from: Place,
     open: Option<Open>,
+    stop: Arc<AtomicBool>,
 }
 
 struct Open {
@@ -86,7 +91,15 @@ impl Reader {
             source: source.clone(),
             from,
             open: None,
+            stop: Arc::default(),
         }
+    }
+
+    /// Ends waiting for standard input once this is set. What is read afterwards may be half a line.
+    #[must_use]
+    pub fn until(mut self, stop: &Arc<AtomicBool>) -> Self {
+        self.stop = Arc::clone(stop);
+        self
     }
 
     /// Where the next line starts.
@@ -207,7 +220,7 @@ impl Reader {
                 self.open = Some(Open {
                     name: String::new(),
                     path: None,
-                    lines: Box::new(BufReader::new(std::io::stdin())),
+                    lines: Box::new(BufReader::new(Fed::standard_input(&self.stop))),
                     offset: 0,
                     header: None,
                 });
@@ -263,6 +276,66 @@ impl Reader {
             offset,
             header,
         })
+    }
+}
+
+/// Standard input by way of a thread, so that waiting for it can be broken off. At most four buffers are read ahead.
+struct Fed {
+    chunks: Receiver<std::io::Result<Vec<u8>>>,
+    present: std::io::Cursor<Vec<u8>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Fed {
+    fn standard_input(stop: &Arc<AtomicBool>) -> Self {
+        let (sender, chunks) = sync_channel(4);
+        std::thread::spawn(move || {
+            let mut input = std::io::stdin().lock();
+            loop {
+                let mut chunk = vec![0; 1 << 16];
+                let read = input.read(&mut chunk).map(|n| {
+                    chunk.truncate(n);
+                    chunk
+                });
+                if read
+                    .as_ref()
+                    .is_err_and(|e| e.kind() == std::io::ErrorKind::Interrupted)
+                {
+                    continue;
+                }
+                let last = !read.as_ref().is_ok_and(|c| !c.is_empty());
+                if sender.send(read).is_err() || last {
+                    return;
+                }
+            }
+        });
+        Self {
+            chunks,
+            present: std::io::Cursor::new(Vec::new()),
+            stop: Arc::clone(stop),
+        }
+    }
+}
+
+impl Read for Fed {
+    /// Nothing at the end, and when told to stop.
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let n = self.present.read(out)?;
+            if n > 0 || out.is_empty() {
+                return Ok(n);
+            }
+            match self.chunks.recv_timeout(Duration::from_millis(50)) {
+                Ok(Ok(chunk)) if chunk.is_empty() => return Ok(0),
+                Ok(Ok(chunk)) => self.present = std::io::Cursor::new(chunk),
+                Ok(Err(e)) => return Err(e),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => {
+                    return Ok(0);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 }
 

@@ -236,6 +236,67 @@ fn hierarchies_measure_what_their_plan_says() {
     assert_eq!(binary.relation, Relation::AddRemove);
 }
 
+/// Every line says how far zeros and plain noise are off; at ε = 1 the noise is off by 1/sinh(1) = .851 on average.
+#[test]
+fn baselines_stand_beside_every_estimate() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &busy());
+    let config = config(folder.path(), |t| t);
+    go(&config, &simulated()).unwrap();
+    let mut sums = [0.0; 2];
+    for (t, line) in lines(folder.path()).iter().enumerate() {
+        let baselines = line.baselines.as_ref().unwrap();
+        assert_eq!(baselines.laplace, [Some(0.851); 2]);
+        for v in 0..2 {
+            sums[v] += f64::from(i32::try_from(line.noisy[v].unwrap()).unwrap());
+            let mean = sums[v] / f64::from(u32::try_from(t + 1).unwrap());
+            assert!((baselines.zero[v] - mean.max(0.0)).abs() < 6e-4);
+        }
+    }
+}
+
+/// Groups are the sums of their members when asked for, and only in a hierarchy.
+#[test]
+fn consistent_groups_are_sums() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &busy());
+    let method = "[method]\nkind = \"filter\"\nconsistent = true\n";
+    let config = config(folder.path(), |t| {
+        t.replace("[source]", "[groups]\nall = [\"a\", \"b\"]\n[source]") + method
+    });
+    go(&config, &simulated()).unwrap();
+    let mut whole = 0;
+    for line in lines(folder.path()) {
+        if line.noisy.iter().all(Option::is_some) {
+            whole += 1;
+            let e = &line.estimate;
+            assert!((e[0] - e[1] - e[2]).abs() < 2e-3 && e.iter().all(|x| *x >= 0.0));
+        }
+    }
+    assert!(whole > 0);
+    let flat = Config::parse(&(BASE.to_owned() + method), Path::new("stream.toml")).unwrap_err();
+    assert!(flat.to_string().contains("consistent"), "{flat}");
+}
+
+/// A jump alarm by probability: raised by a step far above the noise, and not before it.
+#[test]
+fn jumps_can_be_raised_by_their_probability() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: Vec<(i64, &str)> = (150..200).flat_map(|t| vec![(t, "a"); 6]).collect();
+    events(folder.path(), &rows);
+    let alarm = "[[alarm]]\nkind = \"jump\"\nwindow = 2\nthreshold = 30\nprobability = 0.5\n";
+    let config = config(folder.path(), |t| t + alarm);
+    go(&config, &simulated()).unwrap();
+    let raised: Vec<i64> = lines(folder.path())
+        .iter()
+        .filter(|l| l.alarms.iter().any(|a| a.1 == "a"))
+        .map(|l| l.tick)
+        .collect();
+    assert_eq!(raised, [15]);
+    let low = BASE.to_owned() + &alarm.replace("jump", "low");
+    assert!(Config::parse(&low, Path::new("stream.toml")).is_err());
+}
+
 #[test]
 fn declarations_are_checked() {
     let file = Path::new("stream.toml");
