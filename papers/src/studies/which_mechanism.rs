@@ -306,8 +306,12 @@ fn figure(errors: &[Vec<f64>]) -> String {
             .collect();
         chart.line(shown.class, points);
     }
-    for shown in shown() {
-        chart.note(shown.class, shown.name);
+    for (shown, row) in shown().iter().zip(errors) {
+        // beside the left end, below the one curve that runs along another
+        let below = shown.name.starts_with("median, exp") || shown.name.starts_with("top");
+        let by = if below { 16.0 } else { -8.0 };
+        let at = row.first().copied().unwrap_or(1.0);
+        chart.label((100.0, at), (6.0, by), "start", shown.name);
     }
     chart.svg(false)
 }
