@@ -55,10 +55,10 @@ impl World {
         let mut columns = vec![Vec::with_capacity(rows); 5];
         for _ in 0..rows {
             let score = uniform();
-            // squares and cubes: skewed like incomes, seasons and words
+            // squares and cubes: skewed like incomes, seasons and words; halves keep away from the edges of cells
             columns[0].push(uniform().powi(2));
-            columns[1].push((uniform().powf(0.8) * f64::from(DAYS)).floor());
-            columns[2].push((uniform().powi(3) * f64::from(VALUES)).floor());
+            columns[1].push((uniform().powf(0.8) * f64::from(DAYS)).floor() + 0.5);
+            columns[2].push((uniform().powi(3) * f64::from(VALUES)).floor() + 0.5);
             columns[3].push(score);
             columns[4].push(f64::from(u8::from(uniform() < 0.1 + 0.5 * score)));
         }
@@ -306,8 +306,12 @@ fn figure(errors: &[Vec<f64>]) -> String {
             .collect();
         chart.line(shown.class, points);
     }
-    for shown in shown() {
-        chart.note(shown.class, shown.name);
+    for (shown, row) in shown().iter().zip(errors) {
+        // beside the left end, below the one curve that runs along another
+        let below = shown.name.starts_with("median, exp") || shown.name.starts_with("top");
+        let by = if below { 16.0 } else { -8.0 };
+        let at = row.first().copied().unwrap_or(1.0);
+        chart.label((100.0, at), (6.0, by), "start", shown.name);
     }
     chart.svg(false)
 }
