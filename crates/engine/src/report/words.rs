@@ -858,7 +858,7 @@ mod tests {
             );
         }
         assert!(flag("few-positives").contains("undetermined"));
-        assert_eq!(kind("naive_bayes"), "Naive bayes");
+        assert_eq!(kind("naive_bayes"), "Naive Bayes");
         assert_eq!(kind(""), "");
     }
 }
