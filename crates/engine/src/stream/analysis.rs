@@ -348,7 +348,7 @@ fn watchers(config: &Config, estimator: &Estimator) -> Vec<(usize, usize, Watche
             AlarmKind::Jump => Watch::JumpOrDrop,
             AlarmKind::Low => Watch::LowSignal,
             AlarmKind::High => {
-                let sum = |w: &[f64]| w.iter().sum();
+                let sum = |w: &[f64]| w.iter().sum::<f64>();
                 Watch::Window(std::sync::Arc::new(sum), Side::AtLeast)
             }
         };

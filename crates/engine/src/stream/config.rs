@@ -306,19 +306,7 @@ fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
             .accepting("Leave it out, or declare groups."));
     }
     let windows = read_windows(top, &forest)?;
-    let mut alarms = Vec::new();
-    if let Some(item) = top.get("alarm") {
-        for (i, item) in item.list("[[alarm]] tables.")?.iter().enumerate() {
-            let alarm = read_alarm(item, i, &names)?;
-            let filters = matches!(method, Method::Filter { .. }) && forest.height() == 1;
-            if alarm.probability.is_some() && !(filters && alarm.kind == AlarmKind::Jump) {
-                return Err(item
-                    .refuse("an alarm by probability is a jump, and needs filters on series without a hierarchy")
-                    .accepting("Leave `probability` out."));
-            }
-            alarms.push(alarm);
-        }
-    }
+    let alarms = read_alarms(top, &names, &method, &forest)?;
     let output = match top.get("output") {
         None => Output {
             releases: None,
@@ -632,6 +620,29 @@ fn read_method(section: &mut Section<'_>) -> Result<Method, Refusal> {
     };
     section.finish()?;
     Ok(method)
+}
+
+/// All `[[alarm]]` tables.
+fn read_alarms(
+    top: &mut Section<'_>,
+    names: &[String],
+    method: &Method,
+    forest: &Forest,
+) -> Result<Vec<AlarmSpec>, Refusal> {
+    let mut alarms = Vec::new();
+    if let Some(item) = top.get("alarm") {
+        for (i, item) in item.list("[[alarm]] tables.")?.iter().enumerate() {
+            let alarm = read_alarm(item, i, names)?;
+            let filters = matches!(method, Method::Filter { .. }) && forest.height() == 1;
+            if alarm.probability.is_some() && !(filters && alarm.kind == AlarmKind::Jump) {
+                return Err(item
+                    .refuse("an alarm by probability is a jump, and needs filters on series without a hierarchy")
+                    .accepting("Leave `probability` out."));
+            }
+            alarms.push(alarm);
+        }
+    }
+    Ok(alarms)
 }
 
 fn read_alarm(item: &Item<'_>, i: usize, names: &[String]) -> Result<AlarmSpec, Refusal> {
