@@ -5,7 +5,7 @@ use std::fmt;
 use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
-    adult_binned, adult_roc, dpbench, empirical_ml, pums_linear, pums_residuals, sparse_vector,
+    adult_binned, adult_roc, dpbench, pums_linear, pums_residuals, sparse_vector,
 };
 
 /// How long a study runs.
@@ -64,11 +64,6 @@ pub const STUDIES: &[Study] = &[
         name: "dpbench",
         about: "errors of the ten histogram algorithms on the DPBench data sets, and closed forms",
         run: dpbench::run,
-    },
-    Study {
-        name: "empirical-ml",
-        about: "feature selection and naive Bayes on texts: figures 1 to 5 of Stoddard, Chen, Machanavajjhala (2014)",
-        run: empirical_ml::run,
     },
     Study {
         name: "sparse-vector",

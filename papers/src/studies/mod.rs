@@ -4,8 +4,6 @@ pub(crate) mod adult;
 pub mod adult_binned;
 pub mod adult_roc;
 pub mod dpbench;
-pub mod empirical_ml;
-pub mod empirical_roc;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;
