@@ -174,7 +174,11 @@ fn short_forms_run() {
         assert!(findings.met(), "{}\n{findings}", study.name);
         assert!(!findings.rows.is_empty());
         let columns = findings.head.len();
-        assert!(findings.rows.iter().all(|r| r.len() == columns));
+        assert!(
+            findings.rows.iter().all(|r| r.len() == columns),
+            "{}\n{findings}",
+            study.name
+        );
     }
 }
 
