@@ -11,12 +11,12 @@
 
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 /// Edge of the tail and area of a layer.
-const TAIL: f64 = 3.654_152_885_361_008_8;
+const TAIL: f64 = 3.654_152_885_361_009;
 const AREA: f64 = 0.004_928_673_233_99;
 const MANTISSA: f64 = 4_503_599_627_370_496.0;
 
 /// The generator of one seed.
-pub struct Pcg {
+pub(crate) struct Pcg {
     state: u128,
     increment: u128,
     layers: Layers,
@@ -93,7 +93,7 @@ impl Layers {
 
 impl Pcg {
     /// From a seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let [a, b, c, d] = seed_words(seed).map(u128::from);
         let mut pcg = Self {
             state: 0,
@@ -111,19 +111,19 @@ impl Pcg {
     }
 
     /// 64 bits.
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.step();
         let folded = ((self.state >> 64) as u64) ^ (self.state as u64);
         folded.rotate_right((self.state >> 122) as u32)
     }
 
     /// Uniform in [0, 1).
-    pub fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / 9_007_199_254_740_992.0
     }
 
     /// Standard normal.
-    pub fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         loop {
             let bits = self.bits();
             let layer = (bits & 0xff) as usize;

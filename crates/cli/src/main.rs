@@ -57,6 +57,7 @@ fn carry_out(arguments: Arguments) -> Result<ExitCode, Failure> {
     command(arguments.command, json).map(|()| ExitCode::SUCCESS)
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm per command")]
 fn command(command: Command, json: bool) -> Result<(), Failure> {
     match command {
         Command::Audit(_) => Ok(()), // above: the only one that ends with a code of its own
@@ -150,7 +151,6 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
                 stop,
                 simulate,
                 analyst,
-                ..stream::Options::default()
             };
             let ran = stream::run(&config, &options, &mut note)?;
             note(&format!(

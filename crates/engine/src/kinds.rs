@@ -485,10 +485,11 @@ impl KindSpec {
     }
 
     /// The fields with defaults resolved, without the names of inputs.
+    #[allow(clippy::too_many_lines, reason = "one arm per kind")]
     pub fn canonical(&self) -> Value {
         let text = |t: &str| json!(formula::canonical(t).unwrap_or_else(|_| t.to_owned()));
         match self {
-            Self::Count => json!({}),
+            Self::Count | Self::Auc(_) => json!({}),
             Self::Sum(s) => json!({"of": text(&s.of)}),
             Self::Mean(s) => json!({"of": text(&s.of)}),
             Self::Crosstab(s) => {
@@ -592,7 +593,6 @@ impl KindSpec {
                 }
                 fields
             }
-            Self::Auc(_) => json!({}),
             Self::BinnedResiduals(s) => {
                 let against = s.against.as_deref().map(text);
                 let against = against.as_ref().and_then(Value::as_str);

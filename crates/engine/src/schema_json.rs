@@ -161,9 +161,10 @@ mod tests {
 
     fn example(kind: &str) -> &'static str {
         match kind {
-            "sum" | "mean" | "quantiles" | "bounds" | "histogram" => "column = \"x\"",
+            "sum" | "mean" | "quantiles" | "bounds" | "histogram" | "running_total" => {
+                "column = \"x\""
+            }
             "top_k" => "column = \"x\"\nk = 1",
-            "running_total" => "column = \"x\"",
             "crosstab" | "covariance" => "columns = [\"x\"]",
             "logistic" | "linear" | "naive_bayes" => "formula = \"y ~ x\"",
             "regress" => "from = \"cov\"\nformula = \"y ~ x\"",

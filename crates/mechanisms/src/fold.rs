@@ -322,7 +322,13 @@ impl Fold {
                 most,
                 class,
             } => {
-                crate::items::add_slots(slots.clone(), (*items, *most), class.as_ref(), state, rows)
+                crate::items::add_slots(
+                    slots.clone(),
+                    (*items, *most),
+                    class.as_ref(),
+                    state,
+                    rows,
+                );
             }
         }
     }

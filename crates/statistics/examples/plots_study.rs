@@ -38,6 +38,7 @@ fn mean(xs: &[f64]) -> f64 {
     xs.iter().sum::<f64>() / xs.len() as f64
 }
 
+#[allow(clippy::too_many_lines, reason = "one block per table")]
 fn main() {
     let runs: u64 = std::env::args()
         .nth(1)

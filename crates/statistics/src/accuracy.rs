@@ -173,6 +173,7 @@ impl Question {
     /// exponential mechanism with a union bound over the grid (McSherry, Talwar 2007). Ranges and sparse vector: tails of
     /// one-sided geometric noise with a union bound (Chen thesis 2018, Theorems 3 and 8, at these scales). Totals: the law of
     /// the sum of draws in them.
+    #[allow(clippy::too_many_lines, reason = "one arm per question")]
     pub fn error(&self, epsilon: f64, setting: &Setting) -> Option<Error> {
         let context = &setting.context;
         let e = rational_from_f64(epsilon)

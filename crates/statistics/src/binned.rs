@@ -301,9 +301,12 @@ struct Bin {
     two_se: f64,
 }
 
+/// Cells and the ends of the axis that belong to them.
+type Group = (Range<usize>, (f64, f64));
+
 impl Binned {
     /// Groups of cells and the ends of the axis that belong to them.
-    fn bins(&self, desk: &mut Desk<'_>) -> Result<Vec<(Range<usize>, (f64, f64))>, DeskError> {
+    fn bins(&self, desk: &mut Desk<'_>) -> Result<Vec<Group>, DeskError> {
         let cells = self.cut.cells();
         let Some(step) = &self.medians else {
             let edges = match &self.cut {

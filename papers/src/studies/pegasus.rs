@@ -587,7 +587,15 @@ pub fn alarms(form: Form) -> Result<Findings, StudyError> {
             "AUC of the alarm score against the truth, one run, seed {SEED}. Jump: |c_t − c_(t−w+1)| at least its own 95 % quantile; low: window sum below its own 10 % quantile."
         )],
         head: head(&[
-            "stream", "alarm", "w", "ε", "Laplace", "PeGaSus", "SW_w", "filters",
+            "stream",
+            "alarm",
+            "w",
+            "ε",
+            "Laplace",
+            "PeGaSus",
+            "SW_w",
+            "filters",
+            "probability",
         ]),
         ..Findings::default()
     };

@@ -52,7 +52,7 @@ impl World {
     fn new(rows: usize) -> Self {
         let mut noise = Seeded::new(SEED);
         let mut uniform = || real((noise.bits() >> 11) as usize) / 9_007_199_254_740_992.0;
-        let mut columns = vec![Vec::with_capacity(rows); 5];
+        let mut columns = vec![Vec::new(); 5];
         for _ in 0..rows {
             let score = uniform();
             // squares and cubes: skewed like incomes, seasons and words; halves keep away from the edges of cells

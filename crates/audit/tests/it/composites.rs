@@ -59,6 +59,7 @@ fn words() -> Items {
     Items::indicators(each.to_vec(), 2)
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm per composite")]
 fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
     let e = ratio(1, 1);
     let design = DesignSpec {

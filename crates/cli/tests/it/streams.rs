@@ -204,7 +204,7 @@ fn a_signal_ends_it_cleanly() {
         input.write_all(rows.as_bytes()).unwrap();
         input.flush().unwrap();
         let start = Instant::now();
-        while lines(folder.path()).len() < ticks && start.elapsed() < Duration::from_secs(60) {
+        while lines(folder.path()).len() < ticks && start.elapsed() < Duration::from_mins(1) {
             std::thread::sleep(Duration::from_millis(5));
         }
         let pid = child.id().to_string();

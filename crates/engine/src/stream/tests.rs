@@ -247,9 +247,9 @@ fn baselines_stand_beside_every_estimate() {
     for (t, line) in lines(folder.path()).iter().enumerate() {
         let baselines = line.baselines.as_ref().unwrap();
         assert_eq!(baselines.laplace, [Some(0.851); 2]);
-        for v in 0..2 {
-            sums[v] += f64::from(i32::try_from(line.noisy[v].unwrap()).unwrap());
-            let mean = sums[v] / f64::from(u32::try_from(t + 1).unwrap());
+        for (v, sum) in sums.iter_mut().enumerate() {
+            *sum += f64::from(i32::try_from(line.noisy[v].unwrap()).unwrap());
+            let mean = *sum / f64::from(u32::try_from(t + 1).unwrap());
             assert!((baselines.zero[v] - mean.max(0.0)).abs() < 6e-4);
         }
     }

@@ -116,6 +116,7 @@ pub(crate) fn refuse(name: &'static str, value: String, fix: &str) -> Statistics
 ///
 /// # Errors
 /// When the features, the label, the budget or the choice make no sense: decided from public inputs.
+#[allow(clippy::too_many_lines, reason = "one arm per way of choosing")]
 pub fn select(
     facts: &Facts<'_>,
     items: &Items,

@@ -58,8 +58,8 @@ impl Scoring {
     /// ln n + (n−1) ln(n/(n−1)) at n = rows (`privacy.md` §12).
     pub fn sensitivity(self, relation: Relation, rows: f64) -> f64 {
         match (self, relation) {
-            (Self::TotalCount, _) => 1.0,
-            (Self::DifferenceCount | Self::PurityIndex, Relation::AddRemove) => 1.0,
+            (Self::TotalCount, _)
+            | (Self::DifferenceCount | Self::PurityIndex, Relation::AddRemove) => 1.0,
             (Self::DifferenceCount | Self::PurityIndex, Relation::ReplaceOne) => 2.0,
             (Self::InformationGain, Relation::AddRemove) => {
                 let n = (rows - 1.0).max(0.0);

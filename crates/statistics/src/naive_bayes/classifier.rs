@@ -42,6 +42,9 @@ pub struct Classifier {
     pub numeric: Vec<Numeric>,
 }
 
+/// Intercept, a weight per feature, (linear, quadratic) coefficients per number.
+pub type LogOdds = (f64, Vec<f64>, Vec<(f64, f64)>);
+
 impl Classifier {
     /// Classes of these (positive) sizes, without features.
     pub(crate) fn of_classes(classes: Vec<String>, sizes: &[f64]) -> Self {
@@ -181,7 +184,7 @@ impl Classifier {
 
     /// Log-odds of the second of two classes against the first: intercept, a weight per feature, and (linear, quadratic)
     /// coefficients per number.
-    pub fn log_odds(&self) -> Option<(f64, Vec<f64>, Vec<(f64, f64)>)> {
+    pub fn log_odds(&self) -> Option<LogOdds> {
         let difference = |v: &[f64]| match v {
             [a, b] => Some(b - a),
             _ => None,

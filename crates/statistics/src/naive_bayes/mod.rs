@@ -39,7 +39,7 @@ use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use reticent_noise::Lattice;
 use serde_json::{Value, json};
 
-pub use classifier::{Classifier, Numeric, Weights};
+pub use classifier::{Classifier, LogOdds, Numeric, Weights};
 
 use crate::common::{Facts, Prepared, StatisticsError, numbers, real, size, whole, with_metadata};
 use crate::design::Affine;

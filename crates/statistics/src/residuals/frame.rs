@@ -15,6 +15,7 @@ pub(super) const PUBLISHED_COVERAGE: (u32, u32) = (19, 20);
 const MOST: usize = 200;
 
 /// Both sides of the box.
+#[allow(clippy::large_enum_variant, reason = "one per release")]
 pub(super) enum Frame {
     /// Upper and lower ends, each on its own.
     Fine {

@@ -50,10 +50,7 @@ fn kinds() -> Vec<(&'static str, Make)> {
         ("count", Box::new(simple::count)),
         ("sum", Box::new(|f, e| simple::sum(f, Expr::Column(0), e))),
         ("mean", Box::new(|f, e| simple::mean(f, Expr::Column(0), e))),
-        (
-            "naive_bayes",
-            Box::new(|f, e| crate::naive_bayes::of_columns(f, e)),
-        ),
+        ("naive_bayes", Box::new(crate::naive_bayes::of_columns)),
         (
             "select",
             Box::new(|f, e| crate::features::of_columns(f, e, None)),
