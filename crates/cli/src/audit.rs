@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use reticent_audit::AuditError;
 use reticent_audit::attacks::reconstruct::Config;
-use reticent_audit::attacks::{histogram, people, show};
+use reticent_audit::attacks::{gptt, histogram, people, show};
 use reticent_audit::auditor::program::Program;
 use reticent_audit::auditor::{
     Auditable, Claim, Effort, Report, Settings, audit, catalogue, report, shipped,
@@ -294,7 +294,16 @@ pub(crate) fn attack(which: &Attack, json: bool) -> Result<String, Failure> {
             epsilon,
             copies,
             out,
-        } => (show::gptt(&positive(epsilon)?, *copies), out),
+        } => {
+            let epsilon = positive(epsilon)?;
+            let tests = Rational::from((*copies).clamp(1, gptt::MOST_COPIES));
+            if &epsilon * tests > Rational::from(200_u8) {
+                return Err(refused(
+                    "--epsilon times --copies is above 200, too much for the exact loss to be computed; lower one of them",
+                ));
+            }
+            (show::gptt(&epsilon, *copies), out)
+        }
         Attack::Reconstruct {
             epsilon,
             histogram,

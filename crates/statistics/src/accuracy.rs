@@ -354,6 +354,10 @@ fn quantiles(
     e: &Rational,
     context: &Context,
 ) -> Option<Error> {
+    // the levels are listed below, and there are no more boundaries than cells
+    if levels > 1 << 20 {
+        return None;
+    }
     let m = f64::from(levels.max(1));
     let unions = |k: f64| (f64::from(cells.max(2)) * k / 0.05).ln();
     let touches = f64::from(context.touches());

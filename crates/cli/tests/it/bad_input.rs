@@ -579,3 +579,17 @@ fn an_output_folder_that_cannot_be_written_costs_nothing() {
         .says(&["output folder"]);
     assert_eq!(spent(&folder), "0");
 }
+
+/// Numbers that no table of an exact loss, or no list of quantiles, can be made for.
+#[test]
+fn numbers_beyond_what_can_be_computed() {
+    let folder = Folder::new();
+    let too_much = ["attack", "gptt", "--epsilon", "1e308"];
+    folder.reticent(&too_much).code(2).says(&["--copies"]);
+    folder
+        .reticent(&["attack", "gptt", "--epsilon", "2"])
+        .code(0);
+    let many = "plan-accuracy --kind quantiles --levels 4294967294 --epsilon 1";
+    let many: Vec<&str> = many.split(' ').collect();
+    folder.reticent(&many).code(2);
+}

@@ -1,7 +1,7 @@
 //! The loop: events into ticks, ticks into releases, each durable before it is published.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -165,6 +165,7 @@ pub fn run(
     options: &Options,
     say: &mut dyn FnMut(&str),
 ) -> Result<Running, Failure> {
+    places(config)?;
     let session = Session::new(declared(config), context(config))?;
     let scale = session
         .stream()
@@ -287,6 +288,39 @@ fn open(
     });
     say(&statement.to_string());
     Ok((Engine::Live(Box::new(live)), store))
+}
+
+/// Makes the folders of what will be written, and finds out that it can be, before anything is paid.
+fn places(config: &Config) -> Result<(), Failure> {
+    let out = &config.output;
+    let releases = out.releases.iter().map(|p| ("releases", p));
+    let files: Vec<(&str, &std::path::PathBuf)> = releases
+        .chain([
+            ("state", &out.state),
+            ("ledger", &out.ledger),
+            ("dead_letters", &out.dead_letters),
+        ])
+        .collect();
+    for (i, (name, path)) in files.iter().enumerate() {
+        if let Some((other, _)) = files.iter().skip(i + 1).find(|(_, p)| p == path) {
+            return Err(Refusal::request(format!(
+                "`{name}` and `{other}` name the same file, {}; give each a file of its own",
+                path.display()
+            ))
+            .for_key(name)
+            .into());
+        }
+        let failed = |e| file_failed(path, "cannot be written", e);
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        if *name == "releases" {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true);
+            options.open(path).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn ledger(config: &Config) -> Result<Ledger, Failure> {
