@@ -34,7 +34,7 @@ impl Examined {
     /// Reads the value of a release.
     pub fn read(value: &Value) -> Result<Self, ModelError> {
         match value.get("family").and_then(Value::as_str) {
-            Some("logistic" | "linear") => Model::read(value).map(Self::Model),
+            Some("logistic" | "linear" | "naive_bayes") => Model::read(value).map(Self::Model),
             _ => Ok(Self::Value(value.clone())),
         }
     }
