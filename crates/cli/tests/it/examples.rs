@@ -53,6 +53,14 @@ fn price_equals_ledger(folder: &Folder, plan: &str) {
     assert_eq!(ledger["unpublished"], 0);
 }
 
+/// Several curves in one plot, and a naive Bayes model that a ROC curve examines: priced before, paid once, released whole.
+#[test]
+fn curves_and_naive_bayes_run_and_their_price_is_their_ledger() {
+    for plan in ["plan_roc.toml", "plan_bayes.toml"] {
+        price_equals_ledger(&example("adult"), plan);
+    }
+}
+
 /// Regressions and thresholds read off released values cost nothing, and a released threshold decides classes.
 #[test]
 fn derived_releases_are_free() {
