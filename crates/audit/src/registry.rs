@@ -216,9 +216,9 @@ pub const STEPS: &[Row] = &[
         methods: &[Enumerated],
         claim: "pure: a/r e, r1 2e at rate e/2; e/2, e at rate e/4; bounded range",
         tests: &[
-            "selection::golden_joint",
-            "selection::joint_enumerated",
-            "selection::joint_canary",
+            "joint::golden_joint",
+            "joint::joint_enumerated",
+            "joint::joint_canary",
         ],
     },
     Row {
@@ -226,10 +226,10 @@ pub const STEPS: &[Row] = &[
         methods: &[Enumerated],
         claim: "pure e for c positive answers and their gaps, adaptive tests, thresholds that are counts; plus e_v for values",
         tests: &[
-            "selection::threshold_tests_enumerated",
-            "selection::threshold_tests_against_counts",
-            "selection::adaptive_tests_enumerated",
-            "selection::threshold_tests_canary",
+            "threshold_tests::threshold_tests_enumerated",
+            "threshold_tests::threshold_tests_against_counts",
+            "threshold_tests::adaptive_tests_enumerated",
+            "threshold_tests::threshold_tests_canary",
         ],
     },
     Row {
@@ -237,9 +237,9 @@ pub const STEPS: &[Row] = &[
         methods: &[Enumerated],
         claim: "pure: a/r e, r1 2e at scales 1/e; e/2, e at scales 2/e, whatever the number of groups",
         tests: &[
-            "selection::merged_bins_enumerated",
-            "selection::golden_bins",
-            "selection::merged_bins_canary",
+            "merged_bins::merged_bins_enumerated",
+            "merged_bins::golden_bins",
+            "merged_bins::merged_bins_canary",
         ],
     },
     Row {
@@ -247,11 +247,11 @@ pub const STEPS: &[Row] = &[
         methods: &[Enumerated, Matrix],
         claim: "pure: s/e, r1 2s/e; zCDP s/(2 rho), s/rho; (e, delta) analytic; s + 1 with the class counts",
         tests: &[
-            "selection::item_counts_enumerated",
-            "selection::item_counts_matrix",
-            "selection::item_counts_canary",
-            "selection::slots_enumerated",
-            "selection::slots_matrix",
+            "item_counts::item_counts_enumerated",
+            "item_counts::item_counts_matrix",
+            "item_counts::item_counts_canary",
+            "item_counts::slots_enumerated",
+            "item_counts::slots_matrix",
         ],
     },
     Row {

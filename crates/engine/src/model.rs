@@ -33,10 +33,19 @@ pub enum Examined {
 impl Examined {
     /// Reads the value of a release.
     pub fn read(value: &Value) -> Result<Self, ModelError> {
-        match value.get("family").and_then(Value::as_str) {
-            Some("logistic" | "linear" | "naive_bayes") => Model::read(value).map(Self::Model),
-            _ => Ok(Self::Value(value.clone())),
+        match family(value) {
+            Some(_) => Model::read(value).map(Self::Model),
+            None => Ok(Self::Value(value.clone())),
         }
+    }
+}
+
+/// What family of model a released value is; none if it is no model.
+fn family(value: &Value) -> Option<Family> {
+    match value.get("family").and_then(Value::as_str) {
+        Some("logistic" | "naive_bayes") => Some(Family::Logistic),
+        Some("linear") => Some(Family::Linear),
+        _ => None,
     }
 }
 
@@ -50,14 +59,12 @@ impl Model {
     /// are used where the release has them (they predict better than the unbiased ones).
     pub fn read(value: &Value) -> Result<Self, ModelError> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let family = match text("family").as_deref() {
-            Some("logistic" | "naive_bayes") => Family::Logistic,
-            Some("linear") => Family::Linear,
-            _ => return Err(ModelError(
+        let family = family(value).ok_or_else(|| {
+            ModelError(
                 "the release is not a model: it has no \"family\" of \"logistic\" or \"linear\""
                     .into(),
-            )),
-        };
+            )
+        })?;
         let formula =
             text("formula").ok_or_else(|| ModelError("the model has no \"formula\"".into()))?;
         let list = value

@@ -92,7 +92,7 @@ use crate::source::Job;
 /// That of [`ThresholdTests`]; the same code answers ([`crate::Desk::adaptive_tests`]).
 /// # Checked by
 /// `sessions::{a_session_answers_and_leaves_its_transcript, a_closed_or_crashed_session_is_never_drawn_again,
-/// refusals_cost_no_answer, sessions_are_paid_like_the_step}`, `selection::adaptive_tests_enumerated`
+/// refusals_cost_no_answer, sessions_are_paid_like_the_step}`, `threshold_tests::adaptive_tests_enumerated`
 pub struct Session<'a> {
     private: &'a mut Private,
     analyst: String,

@@ -30,7 +30,7 @@ use crate::desk::{Desk, DeskError, FoldId};
 /// # Arithmetic
 /// Integers; scales are rounded up. A correctly rounded Gaussian added to an integer is the ideal output, rounded.
 /// # Checked by
-/// `selection::{item_counts_enumerated, item_counts_matrix, item_counts_canary, slots_enumerated, slots_matrix}`,
+/// `item_counts::{item_counts_enumerated, item_counts_matrix, item_counts_canary, slots_enumerated, slots_matrix}`,
 /// `items::tests::{a_record_moves_what_the_lemma_says, slots_count_every_item_once}`
 /// # References
 /// `privacy.md` §12; `decisions.md` table (features, naive Bayes) and §4, instance 12.

@@ -34,7 +34,7 @@ use crate::desk::{Desk, DeskError, FoldId};
 /// sequence of loss l has one path, of probability v(l)/Σ. All weights are whole numbers of any size; no rejection,
 /// and the number of steps depends on k, L and the number of candidates only.
 /// # Checked by
-/// `selection::{golden_joint, joint_enumerated, joint_canary, joint_counts_sequences}`
+/// `joint::{golden_joint, joint_enumerated, joint_canary, joint_counts_sequences}`
 /// # References
 /// Gillenwater et al. 2022; `decisions.md` §2.11 and §4, instance 3.
 #[derive(Clone, Debug, PartialEq)]

@@ -28,7 +28,7 @@ use crate::desk::{Desk, DeskError, FoldId};
 /// Integers, "≥"; scales are rounded up. The cells after the last closed group are a group of their own, which can be empty
 /// of records: what to do with it is up to post-processing.
 /// # Checked by
-/// `selection::{merged_bins_enumerated, golden_bins, merged_bins_canary}`
+/// `merged_bins::{merged_bins_enumerated, golden_bins, merged_bins_canary}`
 /// # References
 /// Thesis Algorithm 14 with half its noise; `decisions.md` table and §4, instance 8; `privacy.md` §7.
 #[derive(Clone, Debug, PartialEq)]

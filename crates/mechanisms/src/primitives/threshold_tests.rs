@@ -150,7 +150,7 @@ pub struct Crossing {
 /// # Arithmetic
 /// Integers; "≥" throughout, ties included in the shift argument. Scales are rounded up.
 /// # Checked by
-/// `selection::{threshold_tests_enumerated, threshold_tests_against_counts, adaptive_tests_enumerated, threshold_tests_canary}`,
+/// `threshold_tests::{threshold_tests_enumerated, threshold_tests_against_counts, adaptive_tests_enumerated, threshold_tests_canary}`,
 /// `neighbours::sparse_vector_enumerated`, `golden::sparse_vector`, `hostile::nested_tests_have_public_thresholds`
 /// # References
 /// `decisions.md` §2.4; `privacy.md` §3; Lyu, Su, Li 2017; thesis Algorithms 1 and 8, the latter with its counter repaired

@@ -109,7 +109,7 @@ pub(crate) fn triangle(noisy: &NoisyMoments, dimension: usize) -> DMatrix<f64> {
 ///
 /// Where eigenvalues were raised, Ĝ = G + D, the solution is off by Ĝ⁻¹Dβ as well. Its direction is unknown: ββᵀ is taken as
 /// (‖b‖² + tr Cov b)/p·I, since b has been shrunk. Without it intervals are too short once the noise reaches the
-/// eigenvalues (nominal 95 % held in 78 to 90 % of runs, with it in 96 to 97 %).
+/// eigenvalues.
 #[allow(clippy::too_many_arguments, reason = "the moments and their noise")]
 pub(super) fn fit(
     gram: &DMatrix<f64>,
