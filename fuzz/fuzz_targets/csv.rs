@@ -48,7 +48,7 @@ fn layout() -> Layout {
 
 fn rows(files: &Files, order: Order) -> usize {
     let rows = Mutex::new(0);
-    let count = |batch: Batch| *rows.lock().expect("no visit panics") += batch.rows();
+    let count = |batch: &Batch| *rows.lock().expect("no visit panics") += batch.rows();
     files
         .visit(&[0, 1, 2, 3], order, &count)
         .expect("rows cannot fail");

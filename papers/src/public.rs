@@ -80,7 +80,7 @@ impl Table {
             batches
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(batch);
+                .push(batch.clone());
         })?;
         let batches = batches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let columns = all

@@ -13,7 +13,8 @@
 //! rounded outward: below 6 by R(x) = √(π/2)·e^{x²/2} − Σ x^{2n+1}/(2n+1)!!, above by interval
 //! evaluation of the continued fraction x + 1/(x + 2/(x + 3/(x + …))). R decreases, so a rounded
 //! argument is covered by rounding it to the safe side. The number of bits grows with 1/a and b,
-//! where the difference cancels. No floating point.
+//! where the difference cancels. Floating point only proposes where to look for σ next; what is
+//! returned was certified.
 //! # Checked by
 //! `gaussian::tests::{golden_sigma, sigma_is_certified_and_tight, curve_matches_quadrature, invalid_inputs_are_refused}`
 //! # References
@@ -28,7 +29,7 @@ use dashu::base::{BitTest, SquareRoot};
 use dashu::integer::{IBig, UBig};
 
 use crate::exp::{exp_interval, exp_upper, fixed, round_to, to_grid};
-use crate::{AccountingError, Rational, format_rational};
+use crate::{AccountingError, Rational, format_rational, rational_to_f64};
 
 /// The least σ, up to 2⁻³⁸ relative, for which δ(σ, ε) is certified to be at most `delta`.
 /// It has at most 48 significant bits.
@@ -55,23 +56,47 @@ pub fn sigma(
         "at least 0",
         *sensitivity >= Rational::ZERO,
     )?;
-    let private = |sigma: &Rational| unit_delta_upper(sigma, epsilon) <= *delta;
-    let half = Rational::from_parts(IBig::ONE, UBig::from(2_u8));
-    let mut high = first_guess(epsilon, delta);
-    while !private(&high) {
-        high *= Rational::from(2);
-    }
-    let mut low = &high * &half;
-    while private(&low) {
-        high = low;
-        low = &high * &half;
-    }
-    for _ in 0..STEPS {
-        let middle = (&low + &high) * &half;
-        if private(&middle) {
-            high = middle;
+    // log₂ of the bound over δ: positive where σ is too small. Only its sign, taken exactly, decides.
+    let level = |sigma: &Rational| {
+        let bound = unit_delta_upper(sigma, epsilon);
+        let level = log2_near(&bound) - log2_near(delta);
+        if bound <= *delta {
+            level.min(0.0)
         } else {
-            low = middle;
+            level.max(f64::MIN_POSITIVE)
+        }
+    };
+    let two = Rational::from(2);
+    let mut high = first_guess(epsilon, delta);
+    let mut at_high = level(&high);
+    while at_high > 0.0 {
+        high *= &two;
+        at_high = level(&high);
+    }
+    let mut low = &high / &two;
+    let mut at_low = level(&low);
+    while at_low <= 0.0 {
+        (high, at_high) = (low, at_low);
+        low = &high / &two;
+        at_low = level(&low);
+    }
+    for step in 0..STEPS {
+        let width = &high - &low;
+        let relative = rational_to_f64(&(&width / &high));
+        if relative <= TOLERANCE {
+            break;
+        }
+        // Where the chord meets zero, moved to either side in turn, so that both ends come near.
+        let aside = (4.0 * relative).clamp(1e-3, 0.125) * if step % 2 == 0 { 1.0 } else { -1.0 };
+        let share = at_low / (at_low - at_high) + aside;
+        let usable = step < SECANTS && share > 0.0 && share < 1.0;
+        let share = Rational::try_from(if usable { share } else { 0.5 }).unwrap_or(Rational::ZERO);
+        let middle = round_to(&(&low + width * share), 64, true);
+        let at_middle = level(&middle);
+        if at_middle <= 0.0 {
+            (high, at_high) = (middle, at_middle);
+        } else {
+            (low, at_low) = (middle, at_middle);
         }
     }
     Ok(round_to(&(high * sensitivity), 48, true))
@@ -89,8 +114,12 @@ pub fn delta_upper(sigma: &Rational, epsilon: &Rational, sensitivity: &Rational)
     unit_delta_upper(&(sigma / sensitivity), epsilon)
 }
 
-/// Bisection steps inside a factor of two.
-const STEPS: u32 = 40;
+/// Width, relative to σ, at which the search ends: 2⁻³⁹.
+const TOLERANCE: f64 = 1.0 / 549_755_813_888.0;
+/// Steps by chords before the search bisects.
+const SECANTS: u32 = 40;
+/// Steps inside a factor of two; forty of them halve.
+const STEPS: u32 = 80;
 
 fn check(
     name: &'static str,
@@ -119,6 +148,14 @@ fn first_guess(epsilon: &Rational, delta: &Rational) -> Rational {
 fn log2(value: &Rational) -> i64 {
     let bits = |n: usize| i64::try_from(n).unwrap_or(i64::MAX / 4);
     bits(value.numerator().bit_len()) - bits(value.denominator().bit_len())
+}
+
+/// log₂ of a value in floating point, for proposals only; −∞ at 0.
+fn log2_near(value: &Rational) -> f64 {
+    let whole = log2(value);
+    #[allow(clippy::cast_precision_loss, reason = "a proposal")]
+    let log = whole as f64 + libm::log2(rational_to_f64(&(value * power_of_two(-whole))));
+    log
 }
 
 fn power_of_two(exponent: i64) -> Rational {

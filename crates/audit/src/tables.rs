@@ -186,9 +186,9 @@ impl RowSource for Bare<'_> {
         &self,
         _: &[usize],
         _: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
-        visit(self.0.batch.clone());
+        visit(&self.0.batch);
         Ok(())
     }
 }
@@ -202,7 +202,7 @@ impl RowSource for Table {
         &self,
         columns: &[usize],
         order: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
         Bare(self).visit(columns, order, visit)
     }

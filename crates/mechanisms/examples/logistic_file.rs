@@ -56,12 +56,12 @@ impl RowSource for Raw {
         &self,
         _: &[usize],
         _: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
         let start = Instant::now();
         let batches = (0..self.rows.div_ceil(BATCH)).into_par_iter();
         batches
-            .try_for_each(|i| self.batch(i).map(visit))
+            .try_for_each(|i| self.batch(i).map(|batch| visit(&batch)))
             .map_err(|source| SourceError::Io {
                 context: "rows".to_owned(),
                 source,

@@ -9,6 +9,7 @@
 //! `evaluate::tests::{terms_stay_in_their_bounds, columns_are_taken_over_once, record_wise, missing_and_other, unit_cap}`
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use reticent_expressions::{apply, entry};
@@ -90,6 +91,25 @@ pub(crate) struct Evaluated {
     pub(crate) terms: Vec<Vec<f64>>,
 }
 
+/// Memory of columns, used again from batch to batch: giving it back to the system would cost more than the arithmetic.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Vec<Vec<f64>>);
+
+impl Spare {
+    /// Columns that are no longer needed.
+    pub(crate) fn give(&mut self, columns: impl IntoIterator<Item = Vec<f64>>) {
+        self.0.extend(columns);
+    }
+
+    /// A column of these values.
+    fn filled(&mut self, values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let mut column = self.0.pop().unwrap_or_default();
+        column.clear();
+        column.extend(values);
+        column
+    }
+}
+
 impl Prepared {
     pub(crate) fn new(program: &RowProgram, schema: &Schema) -> Result<Self, ProgramError> {
         let bounds = program.bounds(schema)?;
@@ -134,6 +154,7 @@ impl Prepared {
         unit: Unit,
         batch: &Batch,
         admitted: &[bool],
+        spare: &mut Spare,
     ) -> Evaluated {
         let n = batch.rows();
         let mut keep = admitted.to_vec();
@@ -145,6 +166,7 @@ impl Prepared {
             schema,
             batch,
             numbers: HashMap::new(),
+            spare: RefCell::new(std::mem::take(spare)),
         };
         for &c in &self.used {
             inputs.present(c, &mut keep);
@@ -165,10 +187,10 @@ impl Prepared {
                 terms.push(values);
                 continue;
             }
-            let mut values = inputs.values(term, &terms, n).into_owned();
-            values.iter_mut().for_each(|v| *v = into(*v, *bound));
-            terms.push(values);
+            terms.push(inputs.owned(inputs.values(term, &terms, n), |v| into(v, *bound)));
         }
+        *spare = inputs.spare.into_inner();
+        spare.give(inputs.numbers.into_values());
         let rows = keep
             .iter()
             .map(|k| usize::from(*k))
@@ -246,6 +268,7 @@ struct Inputs<'a> {
     batch: &'a Batch,
     /// Numeric columns as numbers inside their bounds.
     numbers: HashMap<usize, Vec<f64>>,
+    spare: RefCell<Spare>,
 }
 
 impl Inputs<'_> {
@@ -284,28 +307,20 @@ impl Inputs<'_> {
                 Missing::Impute(x) => x,
                 Missing::Drop => bound.lower,
             };
+            let spare = self.spare.get_mut();
             let values = match self.batch.column(c) {
                 #[allow(
                     clippy::cast_precision_loss,
                     reason = "clamped; declared bounds are at most 2^53"
                 )]
-                Cells::Integer(v) => v
-                    .iter()
-                    .map(|x| {
-                        into(
-                            if *x == MISSING_INTEGER {
-                                fill
-                            } else {
-                                *x as f64
-                            },
-                            bound,
-                        )
-                    })
-                    .collect(),
-                Cells::Real(v) => v
-                    .iter()
-                    .map(|x| into(if x.is_nan() { fill } else { *x }, bound))
-                    .collect(),
+                Cells::Integer(v) => spare.filled(v.iter().map(|x| {
+                    let gone = *x == MISSING_INTEGER;
+                    into(if gone { fill } else { *x as f64 }, bound)
+                })),
+                Cells::Real(v) => spare.filled(
+                    v.iter()
+                        .map(|x| into(if x.is_nan() { fill } else { *x }, bound)),
+                ),
                 Cells::Code(_) | Cells::Id(_) | Cells::Unread => {
                     vec![bound.lower; self.batch.rows()]
                 }
@@ -402,9 +417,18 @@ impl Inputs<'_> {
         n: usize,
         f: impl Fn(f64) -> f64,
     ) -> Cow<'s, [f64]> {
-        let mut v = self.values(a, terms, n).into_owned();
-        v.iter_mut().for_each(|x| *x = f(*x));
-        Cow::Owned(v)
+        Cow::Owned(self.owned(self.values(a, terms, n), f))
+    }
+
+    /// The values under `f`, in memory of their own.
+    fn owned(&self, values: Cow<'_, [f64]>, f: impl Fn(f64) -> f64) -> Vec<f64> {
+        match values {
+            Cow::Borrowed(v) => self.spare.borrow_mut().filled(v.iter().map(|x| f(*x))),
+            Cow::Owned(mut v) => {
+                v.iter_mut().for_each(|x| *x = f(*x));
+                v
+            }
+        }
     }
 
     fn pair<'s>(
@@ -415,12 +439,14 @@ impl Inputs<'_> {
         n: usize,
         f: impl Fn(f64, f64) -> f64,
     ) -> Cow<'s, [f64]> {
-        let mut x = self.values(a, terms, n).into_owned();
         if let Expr::Constant(k) = b {
-            x.iter_mut().for_each(|x| *x = f(*x, *k));
-        } else {
-            let y = self.values(b, terms, n);
-            x.iter_mut().zip(y.iter()).for_each(|(x, y)| *x = f(*x, *y));
+            return self.each(a, terms, n, |x| f(x, *k));
+        }
+        let mut x = self.owned(self.values(a, terms, n), |x| x);
+        let y = self.values(b, terms, n);
+        x.iter_mut().zip(y.iter()).for_each(|(x, y)| *x = f(*x, *y));
+        if let Cow::Owned(y) = y {
+            self.spare.borrow_mut().give([y]);
         }
         Cow::Owned(x)
     }
@@ -632,7 +658,13 @@ mod tests {
 
     fn run(program: &RowProgram, schema: &Schema, batch: &Batch) -> Option<(Prepared, Evaluated)> {
         let prepared = Prepared::new(program, schema).ok()?;
-        let out = prepared.run(schema, Unit::Row, batch, &vec![true; batch.rows()]);
+        let out = prepared.run(
+            schema,
+            Unit::Row,
+            batch,
+            &vec![true; batch.rows()],
+            &mut Spare::default(),
+        );
         Some((prepared, out))
     }
 
@@ -675,6 +707,7 @@ mod tests {
                 schema: &schema,
                 batch: &batch,
                 numbers: HashMap::new(),
+                spare: RefCell::default(),
             };
             // what the records that pass the filter can hold
             let scope = Scope::new(&schema, program.filter.as_ref());

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 
 use crate::evaluate::Evaluated;
 use crate::fold::{Shorten, State};
-use crate::numeric::{MAX_DIMENSION, gram, shorten, whole};
+use crate::numeric::{MAX_DIMENSION, gram, nearest, shorten, whole};
 
 /// Rows per block: products of grid values are at most 2^46, so 128 of them add up to at most 2^53.
 const BLOCK: usize = 128;
@@ -18,15 +18,17 @@ pub(crate) const MAX_BITS: u32 = 24;
 ///
 /// # Claim
 /// Every record adds z zᵀ for one z that depends on that record alone, exactly, with z on the grid
-/// 2^−bits, |z_i| ≤ ½ and, if Q = `squared_norm` is finite, ‖z‖² ≤ Q.
+/// 2^−bits, |z_0| ≤ g, |z_i| ≤ ½ and, if Q = `squared_norm` is finite, ‖z‖² ≤ Q.
 /// # Assumptions
-/// None on the values: coordinates are clamped to [−½, ½] here (NaN counts as 0). Fewer than 2^80 records.
+/// None on the values: coordinates are clamped to [−½, ½] here (NaN counts as −½). Fewer than 2^80 records.
 /// # Sensitivity
 /// Taken up in [`SecondMoments`](crate::primitives::SecondMoments), which sees only these facts about z.
 /// # Arithmetic
 /// f = min(1, √(Q/(g² + ‖x‖² + ¼))) (¼ only with a response, so that f does not depend on it: y² ≤ ¼)
 /// with the margin of [`MARGIN`](crate::numeric::MARGIN); the norm bound then holds for every y. Coordinates
-/// are rounded *toward zero*, which shortens. Scaled by 2^bits they are integers of at most
+/// are rounded *toward zero*, which shortens; where nothing is shortened (Q infinite) all but the intercept go to
+/// the nearest multiple, which keeps |z_i| ≤ ½ since ±½ are multiples (with bits = 0 ties go to
+/// 0). Scaled by 2^bits they are integers of at most
 /// ½·2^24 = 2^23, products at most 2^46, and a block of 128 rows is summed in doubles without rounding
 /// (below 2^53) before it is added to the 128-bit state.
 /// # Checked by
@@ -57,6 +59,7 @@ pub(crate) fn add(
     let mut z = vec![0.0; BLOCK.saturating_mul(p)];
     let mut product = DMatrix::zeros(p, p);
     let mut factor = [0.0; BLOCK];
+    let never = how.squared_norm.is_infinite() && how.squared_norm > 0.0;
     let mut start = 0;
     while start < rows.rows {
         let n = rows.rows.saturating_sub(start).min(BLOCK);
@@ -71,11 +74,22 @@ pub(crate) fn add(
             how,
             &mut factor,
         );
-        let constant = [how.intercept; BLOCK];
-        let inputs = std::iter::once(constant.get(..n).unwrap_or(&[])).chain(slices());
-        for (z, x) in z.chunks_exact_mut(n).zip(inputs) {
-            for ((z, x), f) in z.iter_mut().zip(x).zip(&factor) {
-                *z = whole(unit(*x) * f * scale);
+        let mut coordinates = z.chunks_exact_mut(n);
+        // The intercept coordinate must not exceed g, so it is never rounded up.
+        if let Some(first) = coordinates.next() {
+            for (z, f) in first.iter_mut().zip(&factor) {
+                *z = whole(unit(how.intercept) * f * scale);
+            }
+        }
+        for (z, x) in coordinates.zip(slices()) {
+            if never {
+                for (z, x) in z.iter_mut().zip(x) {
+                    *z = nearest(unit(*x) * scale);
+                }
+            } else {
+                for ((z, x), f) in z.iter_mut().zip(x).zip(&factor) {
+                    *z = whole(unit(*x) * f * scale);
+                }
             }
         }
         gram(&z, n, &mut product, false);
@@ -84,9 +98,10 @@ pub(crate) fn add(
     }
 }
 
-/// Clamps to [−½, ½], NaN to 0.
+/// Clamps to [−½, ½], NaN to −½.
 fn unit(x: f64) -> f64 {
-    if x.is_nan() { 0.0 } else { x.clamp(-0.5, 0.5) }
+    let x = if x > -0.5 { x } else { -0.5 };
+    if x < 0.5 { x } else { 0.5 }
 }
 
 fn factors<'a>(
@@ -185,7 +200,11 @@ mod tests {
         let scale = f64::from(1u32 << bits);
         let mut z = vec![vec![(g * scale) as i128; rows.rows]];
         for c in &rows.terms {
-            z.push(c.iter().map(|x| (x * scale).trunc() as i128).collect());
+            z.push(
+                c.iter()
+                    .map(|x| (x * scale).round_ties_even() as i128)
+                    .collect(),
+            );
         }
         let mut sums = Vec::new();
         for i in 0..z.len() {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
-use crate::evaluate::{Admission, Evaluated, Prepared, Unit};
+use crate::evaluate::{Admission, Evaluated, Prepared, Spare, Unit};
 use crate::fold::{Fold, State};
 use crate::program::{ProgramError, RowProgram};
 use crate::rows::{Batch, Schema};
@@ -65,7 +65,7 @@ pub trait RowSource: Send + Sync {
         &self,
         columns: &[usize],
         order: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError>;
 
     /// Computes the folds of all jobs in one pass. A cluster source overrides this and ships the jobs.
@@ -82,21 +82,24 @@ pub trait RowSource: Send + Sync {
                 .map(|j| j.folds.iter().map(Fold::zero).collect())
                 .collect()
         };
-        let pool: Mutex<Vec<Vec<Vec<State>>>> = Mutex::new(Vec::new());
+        let pool: Mutex<Vec<(Vec<Vec<State>>, Spare)>> = Mutex::new(Vec::new());
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order, &|batch| {
-            let admitted = lock(&admission).admit(unit, &batch);
-            let mut states = lock(&pool).pop().unwrap_or_else(zero);
+            let admitted = lock(&admission).admit(unit, batch);
+            let (mut states, mut spare) = lock(&pool)
+                .pop()
+                .unwrap_or_else(|| (zero(), Spare::default()));
             for ((prepared, job), states) in prepared.iter().zip(jobs).zip(&mut states) {
-                let rows = prepared.run(schema, unit, &batch, &admitted);
+                let rows = prepared.run(schema, unit, batch, &admitted, &mut spare);
                 for (fold, state) in job.folds.iter().zip(states) {
                     fold.add(state, &rows, prepared.bounds());
                 }
+                spare.give(rows.terms);
             }
-            lock(&pool).push(states);
+            lock(&pool).push((states, spare));
         })?;
         let mut total = zero();
-        for partial in lock(&pool).iter() {
+        for (partial, _) in lock(&pool).iter() {
             for (job, partial) in total.iter_mut().zip(partial) {
                 job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
             }
@@ -112,8 +115,8 @@ pub trait RowSource: Send + Sync {
         let blocks: Mutex<Vec<Evaluated>> = Mutex::new(Vec::new());
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order(unit), &|batch| {
-            let admitted = lock(&admission).admit(unit, &batch);
-            let rows = prepared.run(schema, unit, &batch, &admitted);
+            let admitted = lock(&admission).admit(unit, batch);
+            let rows = prepared.run(schema, unit, batch, &admitted, &mut Spare::default());
             if rows.rows > 0 {
                 lock(&blocks).push(rows);
             }
@@ -173,11 +176,11 @@ impl RowSource for Memory {
         &self,
         _: &[usize],
         order: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
         match order {
-            Order::Any => self.batches.par_iter().for_each(|b| visit(b.clone())),
-            Order::File => self.batches.iter().for_each(|b| visit(b.clone())),
+            Order::Any => self.batches.par_iter().for_each(visit),
+            Order::File => self.batches.iter().for_each(visit),
         }
         Ok(())
     }
@@ -311,7 +314,7 @@ mod tests {
                 &self,
                 _: &[usize],
                 _: Order,
-                _: &(dyn Fn(Batch) + Sync),
+                _: &(dyn Fn(&Batch) + Sync),
             ) -> Result<(), SourceError> {
                 panic!("read")
             }

@@ -15,7 +15,7 @@ use reticent_mechanisms::{Context, Unit, simulate};
 use reticent_noise::Draws;
 use reticent_statistics::{Facts, covariance};
 
-const BATCH: usize = 8192;
+const BATCH: usize = 2048;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -37,7 +37,15 @@ const LINES: [&str; 8] = [
     "NETTRACE",
     "SEARCHLOGS",
 ];
-const PLANES: [&str; 4] = ["ADULT-2D", "BEIJING-CABS-E", "SF-CABS-E", "TWITTER"];
+const PLANES: [&str; 7] = [
+    "ADULT-2D",
+    "BEIJING-CABS-E",
+    "BEIJING-CABS-S",
+    "LOAN-FUNDED-INCOME",
+    "SF-CABS-E",
+    "SF-CABS-S",
+    "TWITTER",
+];
 
 /// Records in the cells of a domain.
 struct World {

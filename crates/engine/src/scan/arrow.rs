@@ -48,12 +48,12 @@ impl RowSource for ArrowBatches {
         &self,
         columns: &[usize],
         order: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
         let read = |(batch, places): &(RecordBatch, Vec<usize>)| {
             let asked = |(c, place): (usize, &usize)| columns.contains(&c).then_some(*place);
             let places: Vec<_> = places.iter().enumerate().map(asked).collect();
-            visit(decode(batch, &places, &self.decoders, "record batch")?);
+            visit(&decode(batch, &places, &self.decoders, "record batch")?);
             Ok(())
         };
         match order {

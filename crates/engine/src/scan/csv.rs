@@ -241,7 +241,7 @@ pub(crate) fn visit(
     schema: &Schema,
     decoders: &[Decoder],
     (columns, rows, order): (&[usize], usize, Order),
-    visit: &(dyn Fn(Batch) + Sync),
+    visit: &(dyn Fn(&Batch) + Sync),
 ) -> Result<(), SourceError> {
     // A poisoned lock only means that another worker of the same scan died.
     let spare: Mutex<Vec<Block>> = Mutex::new(Vec::new());
@@ -260,7 +260,7 @@ pub(crate) fn visit(
             let Ok((block, wanted)) = next else { return };
             let batch = wanted.decode(&block, decoders);
             spares().push(block);
-            visit(batch);
+            visit(&batch);
         }
     };
     std::thread::scope(|threads| {

@@ -151,7 +151,7 @@ impl RowSource for Files {
         &self,
         columns: &[usize],
         order: Order,
-        visit: &(dyn Fn(Batch) + Sync),
+        visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
         match self.format {
             Format::Csv => {

@@ -183,9 +183,9 @@ pub(crate) fn visit(
     files: &[ParquetFile],
     decoders: &[Decoder],
     (columns, rows, order): (&[usize], usize, Order),
-    visit: &(dyn Fn(Batch) + Sync),
+    visit: &(dyn Fn(&Batch) + Sync),
 ) -> Result<(), SourceError> {
-    let read = |piece: Piece<'_>| piece.read(columns, rows, decoders, |_, batch| visit(batch));
+    let read = |piece: Piece<'_>| piece.read(columns, rows, decoders, |_, batch| visit(&batch));
     let pieces: Vec<Piece<'_>> = files.iter().flat_map(ParquetFile::pieces).collect();
     match order {
         Order::Any => pieces.into_par_iter().try_for_each(read),

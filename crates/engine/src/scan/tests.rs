@@ -75,7 +75,7 @@ pub(crate) fn write(dir: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
 fn cells(source: &dyn RowSource) -> (usize, Vec<Cells>) {
     let all: Vec<usize> = (0..source.schema().columns.len()).collect();
     let glued = Mutex::new((0, Vec::<Cells>::new()));
-    let add = |batch: Batch| {
+    let add = |batch: &Batch| {
         let mut glued = glued.lock().unwrap();
         glued.0 += batch.rows();
         for c in 0..all.len() {
@@ -326,7 +326,7 @@ fn parquet_pieces() {
     let path = parquet_file(&dir, "t.parquet", &batch, 1 << 21);
     let files = Files::open(vec![path], Format::Parquet, layout()).unwrap();
     let seen = Mutex::new(Vec::new());
-    let see = |batch: Batch| {
+    let see = |batch: &Batch| {
         let Cells::Integer(v) = batch.column(0) else {
             panic!()
         };

@@ -43,6 +43,12 @@ pub(crate) fn whole(v: f64) -> f64 {
     down.copysign(v)
 }
 
+/// The whole number nearest to `v` (ties to even), for |v| ≤ 2^51; NaN gives NaN. See [`crate::fold`] for 1.5·2^52.
+pub(crate) fn nearest(v: f64) -> f64 {
+    const SHIFT: f64 = 6_755_399_441_055_744.0;
+    (v + SHIFT) - SHIFT
+}
+
 /// The exact value of a double; `None` when it is not finite.
 pub(crate) fn exact(x: f64) -> Option<Rational> {
     RBig::try_from(x).ok()
