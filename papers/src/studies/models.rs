@@ -165,7 +165,7 @@ pub fn small(form: Form) -> Result<Findings, StudyError> {
 
 /// The settings with 100,000 records; the short form has ten columns only.
 pub fn large(form: Form) -> Result<Findings, StudyError> {
-    table(form, 100_000, form.pick(2, 5))
+    table(form, 100_000, form.pick(2, 20))
 }
 
 #[allow(
