@@ -50,6 +50,8 @@ pub struct Run {
     pub interval: bool,
     /// Whether the proved interval does.
     pub proved: bool,
+    /// Widths of the two.
+    pub widths: (f64, f64),
 }
 
 /// ε as an exact number.
@@ -240,6 +242,10 @@ impl Bench {
             covered: self.truth.covered(&band),
             interval: within("auc_low", "auc_high"),
             proved: within("auc_proved_low", "auc_proved_high"),
+            widths: (
+                at(value, "auc_high") - at(value, "auc_low"),
+                at(value, "auc_proved_high") - at(value, "auc_proved_low"),
+            ),
         }
     }
 
@@ -256,6 +262,7 @@ impl Bench {
             covered: false,
             interval: false,
             proved: false,
+            widths: (f64::NAN, f64::NAN),
         })
     }
 }

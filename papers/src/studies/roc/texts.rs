@@ -12,7 +12,7 @@ const RIDGE: f64 = 1e-3;
 const STEPS: u32 = 300;
 
 /// Test predictions of both sets, with the thesis's numbers of positives and negatives: 481 and 77, 385 and 299.
-pub fn predictions() -> Result<Vec<Bench>, StudyError> {
+pub(super) fn predictions() -> Result<Vec<Bench>, StudyError> {
     let sizes = [[77, 481], [299, 385]];
     let names = ["SMS", "Twitter"];
     Ok(pair()?
