@@ -24,7 +24,12 @@ fn settings() -> Vec<(Bench, &'static [&'static str])> {
             &["0.3", "1"],
         ),
         (
-            Bench::normals("scores next to useless", (500, 0.1, 1.0), (500, 0.0, 1.0), 6),
+            Bench::normals(
+                "scores next to useless",
+                (500, 0.1, 1.0),
+                (500, 0.0, 1.0),
+                6,
+            ),
             &["0.1", "0.7"],
         ),
     ]
@@ -48,7 +53,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
             "band",
             "AUC interval",
             "proved AUC interval",
-            "mean widths",,
+            "mean widths",
         ]),
         ..Findings::default()
     };
@@ -80,8 +85,13 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
                 ];
                 let mut row = vec![bench.name.clone(), (*text).to_owned(), name.to_owned()];
                 row.extend(shares.map(|s| format!("{s:.3}")));
-                let width = |pick: fn(&Run) -> f64| mean(&found.iter().map(pick).collect::<Vec<_>>());
-                row.push(format!("{:.3}, {:.3}", width(|r| r.widths.0), width(|r| r.widths.1)));
+                let width =
+                    |pick: fn(&Run) -> f64| mean(&found.iter().map(pick).collect::<Vec<_>>());
+                row.push(format!(
+                    "{:.3}, {:.3}",
+                    width(|r| r.widths.0),
+                    width(|r| r.widths.1)
+                ));
                 out.rows.push(row);
                 for (what, held) in ["band", "AUC interval"].into_iter().zip(shares) {
                     out.require(
