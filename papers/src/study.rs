@@ -6,7 +6,7 @@ use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
     adult_binned, adult_roc, covariance, dpbench, empirical_ml, models, pegasus, pums_linear,
-    pums_residuals, sparse_vector, which_mechanism,
+    pums_residuals, roc, sparse_vector, which_mechanism,
 };
 
 /// How long a study runs.
@@ -95,6 +95,26 @@ pub const STUDIES: &[Study] = &[
         name: "papers/covariance",
         about: "tables and figures of the covariance report, as printed and corrected",
         run: covariance::run,
+    },
+    Study {
+        name: "regression-diagnostics/roc",
+        about: "areas and curves on predictions for SMS and tweets: figures 4.7 to 4.11 and Table 4.4 of the thesis",
+        run: roc::figures::run,
+    },
+    Study {
+        name: "regression-diagnostics/roc-power",
+        about: "which areas are told apart: Table 4.3",
+        run: roc::power::run,
+    },
+    Study {
+        name: "regression-diagnostics/roc-accuracy",
+        about: "mean error of the area from 1,000 to 1,000,000 records",
+        run: roc::accuracy::run,
+    },
+    Study {
+        name: "regression-diagnostics/roc-coverage",
+        about: "how often band and intervals hold: 77 negatives, ties, skewed scores",
+        run: roc::coverage::run,
     },
     Study {
         name: "pegasus/unit",

@@ -113,6 +113,12 @@ impl Texts {
         }
     }
 
+    /// Label and words of every record, each word once.
+    pub(crate) fn labelled_words(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        let words = self.all.iter().map(Vec::as_slice);
+        self.records.iter().map(|r| r.0 as usize).zip(words)
+    }
+
     /// The fold of a record: a seeded shuffle.
     fn fold(i: usize) -> usize {
         let mut noise = Seeded::stream(SEED, i as u64);
@@ -504,6 +510,17 @@ pub fn sets(form: Form) -> Result<Vec<Texts>, StudyError> {
     let reuters = ("REUTERS", "reuters21578/reuters.tsv.gz");
     let reuters = texts(&root, reuters, ["other", "earn"], usize::MAX, inside)?;
     Ok(vec![sms, tweets, reuters])
+}
+
+/// SMS and the first 6840 tweets, as in the studies of ROC curves.
+pub(crate) fn pair() -> Result<[Texts; 2], StudyError> {
+    let root = root()?;
+    let read = |file, labels, most| texts(&root, file, labels, most, |_| true);
+    let tweets = ("TWITTER", "twitter_sentiment140/tweets.tsv.gz");
+    Ok([
+        read(("SMS", "sms_spam/sms.tsv"), ["spam", "ham"], 6000)?,
+        read(tweets, ["negative", "positive"], 6840)?,
+    ])
 }
 
 /// Words kept by selections.

@@ -12,6 +12,7 @@ pub mod pegasus;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;
+pub mod roc;
 pub mod sparse_vector;
 pub mod which_mechanism;
 

@@ -101,6 +101,19 @@ fn hull(prefix: f64, total: f64, k: f64, rest: f64, scale: f64, c: f64) -> (f64,
     let a = total * total - limit * (k + rest);
     let b = -2.0 * prefix * total + 2.0 * limit * k;
     let d = prefix * prefix - limit * k;
+    solutions(a, b, d).unwrap_or_else(|| {
+        if total > 0.0 && a * 0.25 + b * 0.5 + d > 0.0 {
+            // No t fits (noise off: rounding; otherwise the .05 event): the plain estimate.
+            let t = (prefix / total).clamp(0.0, 1.0);
+            (t, t)
+        } else {
+            (0.0, 1.0)
+        }
+    })
+}
+
+/// Smallest interval that contains {t in [0, 1]: a·t² + b·t + d ≤ 0}; `None` if none is found.
+pub(super) fn solutions(a: f64, b: f64, d: f64) -> Option<(f64, f64)> {
     let holds = |t: f64| a * t * t + b * t + d <= 0.0;
     let mut candidates: Vec<f64> = [0.0, 1.0].into_iter().filter(|t| holds(*t)).collect();
     let disc = b * b - 4.0 * a * d;
@@ -114,15 +127,7 @@ fn hull(prefix: f64, total: f64, k: f64, rest: f64, scale: f64, c: f64) -> (f64,
     }
     let low = candidates.iter().copied().fold(f64::INFINITY, f64::min);
     let high = candidates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if low.is_finite() && high.is_finite() {
-        (low, high)
-    } else if total > 0.0 && !holds(0.5) {
-        // No t fits (noise off: rounding; otherwise the .05 event): the plain estimate.
-        let t = (prefix / total).clamp(0.0, 1.0);
-        (t, t)
-    } else {
-        (0.0, 1.0)
-    }
+    (low.is_finite() && high.is_finite()).then_some((low, high))
 }
 
 /// c for m bins.

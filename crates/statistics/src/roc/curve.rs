@@ -5,11 +5,12 @@ use reticent_noise::{Lattice, Noise, Seeded};
 use serde_json::{Value, json};
 
 use super::band::{self, Rectangle};
-use crate::common::{clipped, number, real, size};
+use super::interval::{Ratio, with_shape};
+use crate::common::{number, real, size};
 use crate::curve::{Point, area_of_cubic, area_of_lines, isotonic, trace_cubic};
 use crate::histogram::Spread;
 
-/// Replications of the area's approximate interval.
+/// Replications of the area's errors.
 const REPLICATIONS: u32 = 400;
 
 /// How noise entered the counts.
@@ -71,6 +72,8 @@ pub(super) struct Shape<'a> {
     pub(super) tally: &'a Tally,
     pub(super) points: Vec<Point>,
     pub(super) cubic: bool,
+    /// Whether thresholds are quantiles, so that a cubic may join the vertices.
+    chosen: bool,
     pub(super) auc: f64,
     /// Approximate interval of the area.
     pub(super) interval: Option<(f64, f64)>,
@@ -116,6 +119,7 @@ impl<'a> Shape<'a> {
         let mut shape = Self {
             tally,
             cubic,
+            chosen,
             auc,
             interval: None,
             error: None,
@@ -141,8 +145,8 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// The released curve as truth, the known noise added again with a fixed seed: an approximate .95 interval of the area
-    /// (with half the difference between cubic and lines for the unknown shape within bins) and deviations of sums.
+    /// The released curve as truth, the known noise added again with a fixed seed: errors of the area and deviations of sums. Then its
+    /// approximate .95 interval.
     fn replicate(&mut self, seed: usize) {
         let tally = self.tally;
         let known = matches!(&tally.law, Law::Laplace(_) | Law::Linear(true, Some(_)));
@@ -159,10 +163,11 @@ impl<'a> Shape<'a> {
         let m = positives.len();
         let mut noise = Seeded::new(0x0052_4f43 + ((seed as u64) << 32));
         let mut squares = [vec![0.0; m], vec![0.0; m], vec![0.0; m], vec![0.0; m]];
-        self.errors = (0..REPLICATIONS)
-            .map(|_| {
-                let (no, yes) = tally.again(&mut noise);
-                for (side, draws) in [&no, &yes].into_iter().enumerate() {
+        let drawn: Vec<_> = (0..REPLICATIONS).map(|_| tally.again(&mut noise)).collect();
+        self.errors = drawn
+            .iter()
+            .map(|(no, yes)| {
+                for (side, draws) in [no, yes].into_iter().enumerate() {
                     let mut sum = 0.0;
                     for (k, d) in draws.iter().enumerate() {
                         sum += d;
@@ -174,7 +179,7 @@ impl<'a> Shape<'a> {
                     c.iter().zip(d).map(|(c, d)| c + d).collect()
                 };
                 area(
-                    &vertices(&add(&negatives, &no), &add(&positives, &yes)),
+                    &vertices(&add(&negatives, no), &add(&positives, yes)),
                     self.cubic,
                 ) - self.auc
             })
@@ -192,22 +197,30 @@ impl<'a> Shape<'a> {
             }
             Law::Linear(..) => ((a, b), (c, d)),
         };
-        if !known {
-            return;
+        if known {
+            self.invert(&drawn);
         }
-        let mut sorted = self.errors.clone();
-        sorted.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let index = clipped(
-                (share * f64::from(REPLICATIONS)).round(),
-                0,
-                REPLICATIONS - 1,
-            );
-            sorted.get(index as usize).copied().unwrap_or(0.0)
+    }
+
+    /// The approximate interval: test inversion for straight lines, moved and widened by what the shape within bins may add.
+    fn invert(&mut self, drawn: &[(Vec<f64>, Vec<f64>)]) {
+        let (no, yes) = (&self.tally.negatives, &self.tally.positives);
+        let lines = match &self.tally.law {
+            Law::Laplace(lattice) => Ratio::independent(no, yes, lattice.std_dev()),
+            Law::Linear(..) => Ratio::replicated(no, yes, drawn),
+        }
+        .interval();
+        let (low, high) = if self.chosen {
+            let deviations = self.single.0.iter().chain(&self.single.1);
+            let one = deviations.copied().fold(0.0, f64::max);
+            let difference = area(&self.points, true) - area(&self.points, false);
+            with_shape(lines, (no, yes), one, difference)
+        } else {
+            lines
         };
-        // Reflected at the estimate: an error e in the replication means the truth lies at −e.
-        let low = (self.auc - at(0.975).max(0.0) - self.unknown).clamp(0.0, 1.0);
-        let high = (self.auc - at(0.025).min(0.0) + self.unknown).clamp(0.0, 1.0);
+        // The isotonic estimate may leave the interval of the plain counts.
+        let low = low.min(self.auc).clamp(0.0, 1.0);
+        let high = high.max(self.auc).clamp(0.0, 1.0);
         self.interval = Some((low, high));
         self.error = Some((self.auc - low).max(high - self.auc));
     }
@@ -248,7 +261,7 @@ impl<'a> Shape<'a> {
             "auc_low": optional(self.interval.map(|i| i.0)),
             "auc_high": optional(self.interval.map(|i| i.1)),
             "auc_interval": if self.interval.is_some() {
-                "approximate: released counts with the known noise added again"
+                "approximate: areas that the released counts and the known noise do not exclude"
             } else {
                 "none: the error of this way of counting depends on the data"
             },

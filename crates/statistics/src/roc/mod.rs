@@ -14,6 +14,7 @@ mod band;
 mod binormal;
 mod compare;
 mod curve;
+mod interval;
 mod planner;
 mod points;
 
