@@ -69,12 +69,17 @@ pub fn sigma(
     let two = Rational::from(2);
     let mut high = first_guess(epsilon, delta);
     let mut at_high = level(&high);
+    let mut below = None;
     while at_high > 0.0 {
+        below = Some((high.clone(), at_high));
         high *= &two;
         at_high = level(&high);
     }
-    let mut low = &high / &two;
-    let mut at_low = level(&low);
+    let (mut low, mut at_low) = below.unwrap_or_else(|| {
+        let low = &high / &two;
+        let at_low = level(&low);
+        (low, at_low)
+    });
     while at_low <= 0.0 {
         (high, at_high) = (low, at_low);
         low = &high / &two;
@@ -180,7 +185,8 @@ fn unit_delta_upper(sigma: &Rational, epsilon: &Rational) -> Rational {
     let p = 160 + bits(-log2(&a)) + 2 * bits(log2(&b)) + 2 * bits(log2(&a));
     let near = to_grid(&difference, p, false);
     let far = to_grid(&(&b + &a), p, true);
-    let gap = mills(&near, p).1 - mills(&far, p).0;
+    let root = sqrt_half_pi(p);
+    let gap = mills(&near, p, &root).1 - mills(&far, p, &root).0;
     // φ(|difference|) grows towards 0, so the argument is rounded towards 0.
     let closest = if difference > Rational::ZERO {
         near
@@ -190,26 +196,25 @@ fn unit_delta_upper(sigma: &Rational, epsilon: &Rational) -> Rational {
     let Ok(density) = exp_upper(&(-(&closest * &closest) / two)) else {
         return Rational::ONE;
     };
-    let (root, _) = sqrt_half_pi(p);
     let ratio = Rational::from_parts(
         gap,
-        UBig::from(2_u8) * UBig::try_from(root).unwrap_or(UBig::ONE),
+        UBig::from(2_u8) * UBig::try_from(root.0).unwrap_or(UBig::ONE),
     );
     (density * ratio).min(Rational::ONE)
 }
 
-/// Fixed-point bounds on R(x) for a multiple x of 2^−p, x ≥ −41.
-fn mills(x: &Rational, p: usize) -> (IBig, IBig) {
+/// Fixed-point bounds on R(x) for a multiple x of 2^−p, x ≥ −41; `root` are those of √(π/2).
+fn mills(x: &Rational, p: usize, root: &(IBig, IBig)) -> (IBig, IBig) {
     if *x > Rational::from(6) {
         mills_fraction(x, p)
     } else {
-        mills_series(x, p)
+        mills_series(x, p, root)
     }
 }
 
 /// R(x) = √(π/2)·e^{x²/2} − S(x), S(x) = Σ x^{2n+1}/(2n+1)!! odd in x. Once x² ≤ (2n+3)/2 each term
 /// is at most half the one before, so the tail is below the last term.
-fn mills_series(x: &Rational, p: usize) -> (IBig, IBig) {
+fn mills_series(x: &Rational, p: usize, (root_lo, root_hi): &(IBig, IBig)) -> (IBig, IBig) {
     let magnitude = fixed(x, p, false);
     let negative = magnitude < IBig::ZERO;
     let size = if negative { -magnitude } else { magnitude };
@@ -228,7 +233,6 @@ fn mills_series(x: &Rational, p: usize) -> (IBig, IBig) {
     hi += term_hi;
     let half_square = Rational::from_parts(square, UBig::ONE << (2 * p + 1));
     let (e_lo, e_hi, k) = exp_interval(&half_square, p);
-    let (root_lo, root_hi) = sqrt_half_pi(p);
     let (k, down) = (
         usize::try_from(k).unwrap_or(0),
         usize::try_from(-k).unwrap_or(0),

@@ -154,11 +154,11 @@ pub fn prepare(
     mechanism.moments = mechanism
         .moments
         .choose(config.noise, &widest, facts.context);
-    let narrowest = mechanism.fold(clip.then_some(0.0)).0;
-    for fold in [narrowest, widest] {
+    let narrowest = clip.then(|| mechanism.fold(Some(0.0)).0);
+    for fold in narrowest.iter().chain([&widest]) {
         mechanism
             .moments
-            .check(&fold, facts.context, &config.payment)?;
+            .check(fold, facts.context, &config.payment)?;
     }
     Ok(Prepared {
         terms,
