@@ -59,27 +59,18 @@ pub fn sigma(
     // log₂ of the bound over δ: positive where σ is too small. Only its sign, taken exactly, decides.
     let level = |sigma: &Rational| {
         let bound = unit_delta_upper(sigma, epsilon);
-        let level = log2_near(&bound) - log2_near(delta);
-        if bound <= *delta {
-            level.min(0.0)
-        } else {
-            level.max(f64::MIN_POSITIVE)
-        }
+        let sign = if bound <= *delta { -1.0 } else { 1.0 };
+        sign * (log2_near(&bound) - log2_near(delta)).abs().max(1e-300)
     };
     let two = Rational::from(2);
     let mut high = first_guess(epsilon, delta);
-    let mut at_high = level(&high);
-    let mut below = None;
+    let mut low = &high / &two;
+    let (mut at_low, mut at_high) = (level(&low), level(&high));
     while at_high > 0.0 {
-        below = Some((high.clone(), at_high));
-        high *= &two;
+        (low, at_low) = (high, at_high);
+        high = &low * &two;
         at_high = level(&high);
     }
-    let (mut low, mut at_low) = below.unwrap_or_else(|| {
-        let low = &high / &two;
-        let at_low = level(&low);
-        (low, at_low)
-    });
     while at_low <= 0.0 {
         (high, at_high) = (low, at_low);
         low = &high / &two;

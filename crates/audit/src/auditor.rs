@@ -71,7 +71,7 @@ pub struct Exact {
 pub struct Effort {
     /// Runs on each table from which the event is learned.
     pub training: u64,
-    /// The most runs on each table in which it is counted.
+    /// The most runs on each table in which it is counted; 0: nothing is drawn, only exact losses are computed.
     pub most: u64,
 }
 
@@ -230,7 +230,9 @@ pub fn audit(mechanism: &dyn Auditable, settings: &Settings) -> Result<Report, A
         e.loss > claim.epsilon * (1.0 + 1e-9)
             || (claim.delta > 0.0 && e.delta.is_some_and(|d| d > claim.delta * (1.0 + 1e-9)))
     });
-    let statistical = if mechanism.samples() {
+    let effort = settings.effort.unwrap_or_else(|| mechanism.effort());
+    let drawn = mechanism.samples() && effort.most > 0;
+    let statistical = if drawn {
         Some(statistical(mechanism, settings)?)
     } else {
         None
@@ -238,7 +240,7 @@ pub fn audit(mechanism: &dyn Auditable, settings: &Settings) -> Result<Report, A
     let flagged_statistically = statistical
         .as_ref()
         .is_some_and(|s| s.epsilon > claim.epsilon);
-    let replay = if mechanism.samples() && mechanism.replays() {
+    let replay = if drawn && mechanism.replays() {
         Some(replay::replay(mechanism, settings.seed)?)
     } else {
         None

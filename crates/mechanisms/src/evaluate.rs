@@ -445,9 +445,6 @@ impl Inputs<'_> {
         let mut x = self.owned(self.values(a, terms, n), |x| x);
         let y = self.values(b, terms, n);
         x.iter_mut().zip(y.iter()).for_each(|(x, y)| *x = f(*x, *y));
-        if let Cow::Owned(y) = y {
-            self.spare.borrow_mut().give([y]);
-        }
         Cow::Owned(x)
     }
 }

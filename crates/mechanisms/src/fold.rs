@@ -142,7 +142,7 @@ impl Cut {
                 if width <= 0.0 {
                     return 0;
                 }
-                let position = ((x - lower) / width * f64::from((*cells).max(1))).max(0.0);
+                let position = position(x, *lower, width, (*cells).max(1));
                 let whole = (position as usize).min(last / 2);
                 let inside = usize::from(position > position.floor());
                 whole.saturating_mul(2).saturating_add(inside).min(last)
@@ -452,11 +452,24 @@ fn place(index: &mut [usize], values: &[f64], cut: &Cut, cell: impl Fn(f64) -> u
 )]
 fn even_cell(x: f64, lower: f64, width: f64, cells: u32) -> usize {
     if width > 0.0 {
-        let position = ((x - lower) / width * f64::from(cells)).max(0.0);
-        (position as u32).min(cells.saturating_sub(1)) as usize
+        (position(x, lower, width, cells) as u32).min(cells.saturating_sub(1)) as usize
     } else {
         0
     }
+}
+
+/// How many cells lie below a value, at least 0; monotone in the value. Multiplied before it is divided: with whole numbers
+/// below 2^26 both products are exact, and the rounded quotient reaches k only where the true one does, so a value on an
+/// edge lies in the cell above it.
+fn position(x: f64, lower: f64, width: f64, cells: u32) -> f64 {
+    let cells = f64::from(cells);
+    let fits = (width * cells).is_finite();
+    let (times, over) = if fits {
+        (cells, width)
+    } else {
+        (1.0, width / cells)
+    };
+    ((x - lower) * times / over).max(0.0)
 }
 
 /// The limits of a cell sum: as given, put in order and within ±2^51, or the term's own bounds.
@@ -537,6 +550,42 @@ mod tests {
             Cut::Whole(3),
             Cut::Whole(0),
         ]
+    }
+
+    /// Edges are whole numbers: each lies in the cell above it, and is an atom of its own.
+    #[test]
+    fn values_on_edges_lie_above_them() {
+        for (cells, step) in [
+            (10_u32, 1_i32),
+            (3, 7),
+            (49, 3),
+            (1000, 1),
+            (77, 13),
+            (4096, 11),
+        ] {
+            for first in [-1000_i32, 0, 3] {
+                let lower = f64::from(first);
+                let upper = f64::from(first + step * i32::try_from(cells).unwrap());
+                let even = Cut::Even {
+                    lower,
+                    upper,
+                    cells,
+                };
+                let atoms = Cut::Atoms {
+                    lower,
+                    upper,
+                    cells,
+                };
+                for k in 0..cells as usize {
+                    let edge = f64::from(first + step * i32::try_from(k).unwrap());
+                    assert_eq!(even.cell(edge), k);
+                    assert_eq!(atoms.cell(edge), 2 * k);
+                    assert_eq!(atoms.cell(edge + 0.5), 2 * k + 1);
+                    assert_eq!(even.cell(edge + f64::from(step) - 0.5), k);
+                }
+                assert_eq!(atoms.cell(upper), 2 * cells as usize);
+            }
+        }
     }
 
     #[test]

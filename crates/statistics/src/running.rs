@@ -36,6 +36,16 @@ pub const MAX_ROOT_STEPS: usize = 1 << 13;
 
 /// The method when none is asked for: the square root where Gaussian noise is paid and there are not too many steps,
 /// Honaker's weights elsewhere.
+///
+/// ```
+/// use reticent_mechanisms::primitives::Payment;
+/// use reticent_statistics::counters::Method;
+/// use reticent_statistics::running::default_method;
+/// let pure = Payment::Pure { epsilon: 1u8.into() };
+/// assert_eq!(default_method(365, &pure), Method::Honaker);
+/// let gaussian = Payment::Concentrated { rho: 1u8.into() };
+/// assert_eq!(default_method(365, &gaussian), Method::SquareRoot);
+/// ```
 pub fn default_method(steps: usize, payment: &Payment) -> Method {
     if matches!(payment, Payment::Pure { .. }) || steps > MAX_ROOT_STEPS {
         Method::Honaker
@@ -184,6 +194,18 @@ fn root(beyond: impl Fn(f64) -> f64, tail: f64) -> f64 {
 }
 
 /// Half-width of every total that is kept with probability 1 − `tail`, from public numbers alone.
+///
+/// ```
+/// use reticent_mechanisms::{Context, primitives::Payment};
+/// use reticent_statistics::counters::Method;
+/// use reticent_statistics::running::half_widths;
+/// let context = Context::records(reticent_accounting::Relation::AddRemove);
+/// let payment = Payment::Pure { epsilon: 1u8.into() };
+/// let tree = half_widths(Method::Tree, 64, &payment, &context, 0.05)?;
+/// let honaker = half_widths(Method::Honaker, 64, &payment, &context, 0.05)?;
+/// assert!(honaker[62] < tree[62]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// A payment without budget, or too many steps.

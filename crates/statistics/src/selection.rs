@@ -121,6 +121,12 @@ pub fn epsilon_for(
 
 /// The gap beyond which a noisy maximum at `rate` (1/scale, one-sided noise) is the true one with probability 1 − β: a
 /// candidate that is not the largest and leads by g has noise of at least g.
+///
+/// ```
+/// // Of 1000 candidates at scale 2 a lead of 2·ln(1000/.05) is the truth with probability .95.
+/// let gap = reticent_statistics::selection::decisive_gap(1000, 0.5, 0.05);
+/// assert!((gap - 2.0 * 20_000_f64.ln()).abs() < 1e-9);
+/// ```
 pub fn decisive_gap(candidates: usize, rate: f64, beta: f64) -> f64 {
     (size(candidates.max(1)) / beta).ln() / rate
 }

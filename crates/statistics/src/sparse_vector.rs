@@ -37,6 +37,29 @@ impl Accuracy {
 /// P(max v ≥ a) ≤ K e^{−a/b_v}; each gets β/2. Two-sided: both margins are the sum of the bounds on |ρ| and on max |v|, where
 /// P(|z| ≥ a) = 2rᵃ/(1 + r).
 ///
+/// ```
+/// use reticent_mechanisms::{Context, primitives::{Change, Sides, ThresholdTests}};
+/// use reticent_statistics::sparse_vector::{accuracy, epsilon_for};
+/// let context = Context::records(reticent_accounting::Relation::AddRemove);
+/// let step = ThresholdTests {
+///     name: "alarms".to_owned(),
+///     epsilon: 1u8.into(),
+///     answers: 1,
+///     most: 100,
+///     change: Change::COUNT,
+///     nested: false,
+///     sides: Sides::One,
+///     gaps: false,
+///     values: None,
+/// };
+/// let at_one = accuracy(&step, &context, 0.05)?;
+/// // Ten times the ε, a tenth of the margin (up to whole records).
+/// let ten = ThresholdTests { epsilon: 10u8.into(), ..step.clone() };
+/// assert!(accuracy(&ten, &context, 0.05)?.missed < at_one.missed / 5.0);
+/// assert!(epsilon_for(&step, &context, at_one.missed.max(at_one.false_alarm), 0.05)? <= 1.02f64.try_into()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// As [`ThresholdTests::lattices`].
 pub fn accuracy(

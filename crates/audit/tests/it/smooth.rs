@@ -76,23 +76,29 @@ fn smooth_median(audit: &Audit, values: &[(u32, u32)], kappa: f64) -> (f64, f64)
 /// ε each, so the shipped code is compared with the definition, and the definition with the reference.
 #[test]
 fn reference_medians() {
-    let tenths: Vec<f64> = (0..=20).map(|i| f64::from(i) / 20.0).collect();
-    for (values, beta, want) in [
-        (&[0.1, 0.5, 0.9][..], 0.05, 0.860_707_976_425_057_8),
-        (&[0.1, 0.5, 0.9], 0.5, 0.485_224_527_770_106_8),
-        (&[0.1, 0.5, 0.9], 2.0, 0.4),
-        (&[0.2, 0.3, 0.5, 0.7], 0.05, 0.818_730_753_077_981_8),
-        (&[0.2, 0.3, 0.5, 0.7], 0.5, 0.257_515_608_820_009_6),
-        (&[0.2, 0.3, 0.5, 0.7], 2.0, 0.2),
-        (&[0.5; 9], 0.05, 0.637_628_151_621_773_3),
-        (&[0.5; 9], 0.5, 0.067_667_641_618_306_35),
-        (&[0.5; 9], 2.0, 0.000_167_731_313_951_255_93),
-        (&tenths, 0.05, 0.386_741_023_454_501_2),
-        (&tenths, 0.5, 0.060_653_065_971_263_36),
-        (&tenths, 2.0, 0.05),
-    ] {
-        let got = smooth_sensitivity(values, 0.0, 1.0, beta);
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../golden/smooth_sensitivity_median.json"
+    ))
+    .unwrap();
+    let golden: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cases = golden["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 15);
+    for case in cases {
+        let number = |key: &str| case[key].as_f64().unwrap();
+        let mut values: Vec<f64> = case["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| v.as_f64().unwrap())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        let (beta, want) = (number("eps"), number("smooth_sensitivity"));
+        let got = smooth_sensitivity(&values, 0.0, 1.0, beta);
         assert!((got - want).abs() < 1e-15, "{values:?} {beta}: {got}");
+        let place = case["median_position_1_based"].as_u64().unwrap();
+        assert_eq!(values.len().div_ceil(2) as u64, place);
+        assert!((values[values.len().div_ceil(2) - 1] - number("median")).abs() < 1e-15);
     }
     // the shipped code on the same values, in cells of 1/20
     for epsilon in [ratio(1, 10), ratio(7, 10), ratio(1, 1), ratio(4, 1)] {

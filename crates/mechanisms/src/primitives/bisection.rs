@@ -24,6 +24,23 @@ pub enum Draw {
 
 /// Cell boundaries near several quantiles: the middle level splits the grid, the others follow in the two parts.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Bisection {
+///     name: "quartiles".to_owned(),
+///     epsilon: Rational::from(200u8),
+///     levels: vec![1, 2, 3],
+///     denominator: 4,
+///     draw: Draw::Exponential,
+/// };
+/// let counts = [10, 30, 20, 30, 10];
+/// let found = buy(&counts, &[5], step.event(&context()), |desk, ages| desk.bisection(ages, &step));
+/// // Boundary 2 stands before cell 2: 40 of the 100 records lie below it, 60 below the next, 90 below the last.
+/// assert_eq!(found, [Some(2), Some(3), Some(4)]);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit. One level ½ is the private median; the levels k/2^s are the 2^s − 1 recursive medians.
 /// # Assumptions

@@ -12,6 +12,16 @@ use crate::fold::{CellSum, Fold, State, cells, limits};
 
 /// Counts of disjoint cells, each with discrete Laplace noise.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Counts { name: "ages".to_owned(), epsilon: Rational::from(40u8) };
+/// // Three cells with 3, 0 and 9 records; at ε = 40 the noise is all but always 0.
+/// let found = buy(&[3, 0, 9], &[3], step.event(&context()), |desk, ages| desk.counts(ages, None, &step));
+/// assert_eq!(found, [3, 0, 9]);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit. Under add/remove the loss is ε and under replace-one at most
 /// 2ε when calibrated for add/remove; ε/2 and ε when calibrated for replace-one.

@@ -12,6 +12,24 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// All counts n(item, class) of a [`Fold::Items`](crate::fold::Fold::Items) or [`Fold::Slots`](crate::fold::Fold::Slots), and the class counts n(class) if asked for.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// // Three words, of which a text has at most two.
+/// let step = ItemCounts {
+///     name: "words".to_owned(),
+///     payment: Payment::Pure { epsilon: Rational::from(80u8) },
+///     most: 2,
+///     classes: false,
+/// };
+/// let fold = Fold::Items { items: 0..3, most: 2, class: None };
+/// // Columns are words; of the second text's three, the first two count.
+/// let texts = vec![vec![1.0, 1.0, 0.0], vec![0.0, 1.0, 0.0], vec![0.0, 1.0, 1.0]];
+/// let found = buy_from(fold, texts, step.event(&context()), |desk, words| desk.item_counts(words, &step));
+/// assert_eq!(found.items, [2, 1, 1]);
+/// # }
+/// ```
+///
 /// # Claim
 /// [`Payment::Pure`]: ε-DP; [`Payment::Concentrated`]: ρ-zCDP; [`Payment::Approximate`]: (ε, δ)-DP; each for the context's
 /// relation and unit.

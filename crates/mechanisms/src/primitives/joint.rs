@@ -11,6 +11,16 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// k distinct candidates in one draw, each as far as possible no worse than the true one of its rank.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = JointSelection { name: "top two".to_owned(), epsilon: Rational::from(20u8), picks: 2, cap: 50 };
+/// let counts = [5, 90, 40, 1];
+/// let best = buy(&counts, &[4], step.event(&context()), |desk, words| desk.select_jointly(words, None, &step));
+/// assert_eq!(best, [1, 2]);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit, as one bounded-range draw.
 /// # Assumptions

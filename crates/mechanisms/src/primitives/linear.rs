@@ -88,6 +88,17 @@ pub struct Measured {
 
 /// Noisy answers to the queries of a [`Strategy`].
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// // A tree of height two: the total, and each of two cells. Every cell is in two rows of share 1.
+/// let strategy = Strategy::new(2, vec![Row::count([0..2], 1), Row::count([0..1], 1), Row::count([1..2], 1)]);
+/// let step = Linear { name: "tree".to_owned(), payment: Payment::Pure { epsilon: Rational::from(80u8) } };
+/// let found = buy(&[30, 12], &[2], step.event(&context()), |desk, ages| desk.linear(ages, &strategy, &step));
+/// assert_eq!(found.values, [42, 30, 12]);
+/// # }
+/// ```
+///
 /// # Claim
 /// [`Payment::Pure`]: ε-DP; [`Payment::Concentrated`]: ρ-zCDP; [`Payment::Approximate`]: (ε, δ)-DP; each for the context's
 /// relation and unit. Calibrated for replace-one, add/remove costs no more; calibrated for add/remove, replace-one

@@ -10,6 +10,22 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// Merges the cells of a grid's first axis from the left until each group's noisy count reaches a threshold.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = MergedBins {
+///     name: "bins".to_owned(),
+///     epsilon: Rational::from(80u8),
+///     threshold: 10,
+///     sides: Sides::One,
+/// };
+/// // Bins are closed as soon as they hold ten records, up to noise.
+/// let counts = [4, 8, 20, 3, 9];
+/// let ends = buy(&counts, &[5], step.event(&context()), |desk, ages| desk.merged_bins(ages, &step));
+/// assert_eq!(ends, [2, 3, 5]);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit, whatever the number of groups.
 /// # Assumptions

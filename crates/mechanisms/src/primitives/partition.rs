@@ -12,6 +12,22 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// The cheapest partition of a line of cells into buckets, by noisy costs.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Partition {
+///     name: "buckets".to_owned(),
+///     epsilon: Rational::from(80u8),
+///     penalty: Rational::from(2u8),
+///     longest: 4,
+///     order: None,
+/// };
+/// let counts = [5, 5, 5, 5, 40, 40, 40, 40];
+/// let buckets = buy(&counts, &[8], step.event(&context()), |desk, ages| desk.partition(ages, &step));
+/// assert_eq!(buckets, [0..4, 4..8]);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit; add/remove ε and replace-one 2ε when calibrated for add/remove; ε/2 and ε when
 /// calibrated for replace-one. Only the partition is released.

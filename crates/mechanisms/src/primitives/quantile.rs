@@ -13,6 +13,19 @@ use crate::fold::{Cut, Fold};
 
 /// One quantile by the exponential mechanism over the cells of an even grid.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Quantile { name: "median".to_owned(), epsilon: Rational::from(40u8), level: (1, 2) };
+/// // Four cells between the edges 0, …, 4; the median, 2, opens the third.
+/// let cut = Cut::Atoms { lower: 0.0, upper: 4.0, cells: 4 };
+/// let fold = Fold::Grid { axes: vec![Axis { term: 0, cut }], sum: None };
+/// let values = [0.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 4.0].repeat(10);
+/// let cell = buy_from(fold, vec![values], step.event(&context()), |desk, ages| desk.quantile(ages, &step));
+/// assert_eq!(cell, 2);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit. With add/remove loss e the replace-one loss is e/M.
 /// # Assumptions
@@ -44,6 +57,16 @@ pub struct Quantile {
 }
 
 /// 2^depth − 1 thresholds by recursive medians on an even grid.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Medians { name: "quartiles".to_owned(), epsilon: Rational::from(80u8), depth: 2 };
+/// let counts = [0, 20, 0, 40, 0, 20, 0];
+/// let edges = buy(&counts, &[7], step.event(&context()), |desk, scores| desk.medians(scores, &step));
+/// assert_eq!(edges.len(), 3);
+/// # }
+/// ```
 ///
 /// # Claim
 /// ε-DP for the context's relation and unit.

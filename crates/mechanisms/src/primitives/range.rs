@@ -20,6 +20,24 @@ pub enum RangeScales {
 
 /// AboveThreshold over nested counts #{x ≤ d_k}, one-sided geometric noise.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// // Below which of 1, 10, 100 do 90 % of the records lie?
+/// let step = Range {
+///     name: "upper end".to_owned(),
+///     epsilon: Rational::from(40u8),
+///     coverage: (90, 100),
+///     scales: RangeScales::Calibrated,
+/// };
+/// let cut = Cut::UpTo(vec![1.0, 10.0, 100.0]);
+/// let fold = Fold::Grid { axes: vec![Axis { term: 0, cut }], sum: None };
+/// let incomes = (0..100).map(|i| if i < 95 { 7.0 } else { 700.0 }).collect();
+/// let candidate = buy_from(fold, vec![incomes], step.event(&context()), |desk, fold| desk.range(fold, &step));
+/// assert_eq!(candidate, 1);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit, even though the exact number of rows enters the threshold.
 /// # Sensitivity

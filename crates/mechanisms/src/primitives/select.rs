@@ -30,6 +30,21 @@ pub enum Rule {
 
 /// The k candidates of the largest counts, one after the other.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Selection {
+///     name: "most frequent".to_owned(),
+///     epsilon: Rational::from(20u8),
+///     picks: 1,
+///     rule: Rule::PermuteAndFlip,
+/// };
+/// let counts = [5, 90, 40, 1];
+/// let best = buy(&counts, &[4], step.event(&context()), |desk, words| desk.select(words, None, &step));
+/// assert_eq!(best[0].index, 1);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit; with [`Rule::Exponential`] every pick is a bounded-range draw.
 /// # Assumptions

@@ -182,6 +182,17 @@ fn logarithms(n: usize) -> Vec<i128> {
 
 /// The area under the ROC curve of graded scores, by Cauchy noise on its smooth sensitivity.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// // Cells of scores × label 0 or 1: every positive record stands above every negative one.
+/// let step = SmoothAuc { name: "area".to_owned(), epsilon: Rational::from(40u8) };
+/// let counts = [500, 0, 0, 500];
+/// let area = buy(&counts, &[2, 2], step.event(&context()), |desk, scores| desk.smooth_auc(scores, &step));
+/// assert!((area as f64 / f64::from(1u32 << AUC_BITS) - 1.0).abs() < 0.05);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP under add/remove and under replace-one with the same noise, for the context's unit.
 /// # Sensitivity

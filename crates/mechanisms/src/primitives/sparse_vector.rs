@@ -11,6 +11,24 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// AboveThreshold that stops after c positive answers, one-sided geometric noise.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = SparseVector {
+///     name: "first above 50".to_owned(),
+///     epsilon: Rational::from(40u8),
+///     answers: 1,
+///     nested: false,
+///     gaps: false,
+/// };
+/// let queries = [0..1, 1..2, 2..3, 3..4].map(Into::into);
+/// let found = buy(&[3, 8, 90, 95], &[4], step.event(&context()), |desk, ages| {
+///     desk.sparse_vector(ages, &queries, &[50; 4], &step)
+/// });
+/// assert_eq!((found.len(), found[0].index), (1, 2));
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit.
 /// # Sensitivity

@@ -13,6 +13,24 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// Which nodes of a public tree over a grid hold many records.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = SplitTree {
+///     name: "tree".to_owned(),
+///     epsilon: Rational::from(40u8),
+///     threshold: 20,
+///     decay: 1,
+///     height: 2,
+///     fanout: 2,
+///     columns: 4,
+/// };
+/// // The root and its left half hold many records, the right half none.
+/// let nodes = buy(&[60, 60, 0, 0], &[4], step.event(&context()), |desk, ages| desk.split_tree(ages, &step));
+/// assert_eq!(nodes.iter().filter(|n| n.cells() == 1).count(), 2);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit; replace-one at most 2ε when calibrated for add/remove. Only the tree is released.
 /// # Assumptions

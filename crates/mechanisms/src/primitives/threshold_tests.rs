@@ -126,6 +126,28 @@ pub struct Crossing {
 
 /// Which differences reach zero: stops after c positive answers or K tests, whichever comes first.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = ThresholdTests {
+///     name: "which are above".to_owned(),
+///     epsilon: Rational::from(40u8),
+///     answers: 2,
+///     most: 4,
+///     change: Change::COUNT,
+///     nested: false,
+///     sides: Sides::One,
+///     gaps: true,
+///     values: None,
+/// };
+/// let tests = [0..1, 1..2, 2..3, 3..4].map(|cells| Test::count(cells, 50));
+/// let found = buy(&[3, 80, 7, 95], &[4], step.event(&context()), |desk, ages| {
+///     desk.threshold_tests(ages, &tests, &step)
+/// });
+/// assert_eq!(found.iter().map(|c| c.index).collect::<Vec<_>>(), [1, 3]);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit, plus the ε of the values if they are asked for.
 /// # Assumptions

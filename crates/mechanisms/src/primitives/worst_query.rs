@@ -9,6 +9,18 @@ use crate::desk::{Desk, DeskError, FoldId};
 
 /// One choice among counting queries, of those whose guesses are far off.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = WorstQuery { name: "worst".to_owned(), epsilon: Rational::from(20u8), unit: 1 };
+/// let queries = Strategy::new(4, (0..4).map(|i| Row::count([i..i + 1], 1)).collect());
+/// let worst = buy(&[30, 31, 90, 29], &[4], step.event(&context()), |desk, ages| {
+///     desk.worst_query(ages, &queries, &[30; 4], &step)
+/// });
+/// assert_eq!(worst, 2);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's unit under either relation; one bounded-range draw.
 /// # Assumptions

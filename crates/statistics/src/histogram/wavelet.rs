@@ -39,6 +39,13 @@ fn coefficients(cells: usize) -> Vec<Coefficient> {
 
 /// Sums and differences (left minus right) of a line: the total, then level by level. Any length; a power of two gives as
 /// many coefficients as cells.
+///
+/// ```
+/// use reticent_statistics::histogram::{haar, haar_inverse};
+/// let coefficients = haar(&[3.0, 1.0, 4.0, 2.0]);
+/// assert_eq!(coefficients, [10.0, -2.0, 2.0, 2.0]);
+/// assert_eq!(haar_inverse(4, &coefficients), [3.0, 1.0, 4.0, 2.0]);
+/// ```
 pub fn haar(cells: &[f64]) -> Vec<f64> {
     let sum = |r: Range<usize>| cells[r].iter().sum::<f64>();
     coefficients(cells.len())

@@ -1,7 +1,7 @@
 //! Quantiles and bounds.
 
 use reticent_accounting::{
-    AccountingError, Event, Rational, Relation, rational_to_f64, share, split,
+    AccountingError, Currency, Event, Rational, Relation, rational_to_f64, share, split,
 };
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Quantile, RangeScales};
@@ -175,7 +175,7 @@ pub fn bounds_by(
     let theta = coverage_fraction(coverage);
     let mut terms = Vec::new();
     let (halves, calls) = match sides {
-        Sides::Both => (share(epsilon, 1, 2), 2.0),
+        Sides::Both => (two_of(epsilon, facts.context.currency), 2.0),
         _ => ((epsilon.clone(), epsilon.clone()), 1.0),
     };
     let too_few = facts
@@ -196,6 +196,16 @@ pub fn bounds_by(
             too_few,
         }),
     })
+}
+
+/// Two shares of ε: halves, or in ρ, where a step costs half its square, ε/√2 each.
+fn two_of(epsilon: &Rational, currency: Currency) -> (Rational, Rational) {
+    if currency != Currency::Concentrated {
+        return share(epsilon, 1, 2);
+    }
+    let half = share(epsilon, 1, 2).0;
+    let each = crate::zcdp::epsilon_of_pure(&(&half * &half));
+    (each.clone(), each)
 }
 
 /// θ rounded down to a multiple of 1/1000, within [½, 999/1000].
