@@ -190,6 +190,8 @@ impl Prepared {
             terms.push(inputs.owned(inputs.values(term, &terms, n), |v| into(v, *bound)));
         }
         *spare = inputs.spare.into_inner();
+        // Programs may give more than they take: what is kept stays in proportion to the program.
+        spare.0.truncate(terms.len());
         spare.give(inputs.numbers.into_values());
         let rows = keep
             .iter()
@@ -663,6 +665,35 @@ mod tests {
             &mut Spare::default(),
         );
         Some((prepared, out))
+    }
+
+    /// Columns are used again, and no more of them are kept than the program has terms and inputs, whatever the terms are.
+    #[test]
+    fn spare_columns_are_bounded() {
+        let schema = schema();
+        let mut random = Seeded::new(8);
+        let level = |level| Expr::Level { column: 3, level };
+        let program = RowProgram {
+            terms: vec![
+                level(0),
+                level(1),
+                Expr::Code(3),
+                Expr::Column(2),
+                Expr::Constant(1.0),
+            ],
+            ..RowProgram::default()
+        };
+        let prepared = Prepared::new(&program, &schema).unwrap();
+        let mut spare = Spare::default();
+        for _ in 0..50 {
+            let batch = batch(30, &mut random);
+            let admitted = vec![true; 30];
+            let rows = prepared.run(&schema, Unit::Row, &batch, &admitted, &mut spare);
+            let fresh = prepared.run(&schema, Unit::Row, &batch, &admitted, &mut Spare::default());
+            assert_eq!(rows.terms, fresh.terms);
+            spare.give(rows.terms);
+            assert!(spare.0.len() <= 2 * 5 + 2);
+        }
     }
 
     /// A column is taken over by a term only where no later term reads it.

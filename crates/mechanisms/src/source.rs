@@ -77,18 +77,16 @@ pub trait RowSource: Send + Sync {
             .collect::<Result<Vec<_>, _>>()?;
         let needs = needed(&prepared, schema, unit);
         let order = order(unit);
-        let zero = || -> Vec<Vec<State>> {
-            jobs.iter()
-                .map(|j| j.folds.iter().map(Fold::zero).collect())
-                .collect()
+        let zero = || {
+            let states = |j: &Job| j.folds.iter().map(Fold::zero).collect();
+            let all: Vec<Vec<State>> = jobs.iter().map(states).collect();
+            (all, Spare::default())
         };
-        let pool: Mutex<Vec<(Vec<Vec<State>>, Spare)>> = Mutex::new(Vec::new());
+        let pool = Mutex::new(Vec::new());
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order, &|batch| {
             let admitted = lock(&admission).admit(unit, batch);
-            let (mut states, mut spare) = lock(&pool)
-                .pop()
-                .unwrap_or_else(|| (zero(), Spare::default()));
+            let (mut states, mut spare) = lock(&pool).pop().unwrap_or_else(zero);
             for ((prepared, job), states) in prepared.iter().zip(jobs).zip(&mut states) {
                 let rows = prepared.run(schema, unit, batch, &admitted, &mut spare);
                 for (fold, state) in job.folds.iter().zip(states) {
@@ -98,7 +96,7 @@ pub trait RowSource: Send + Sync {
             }
             lock(&pool).push((states, spare));
         })?;
-        let mut total = zero();
+        let mut total = zero().0;
         for (partial, _) in lock(&pool).iter() {
             for (job, partial) in total.iter_mut().zip(partial) {
                 job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
