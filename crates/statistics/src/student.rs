@@ -88,6 +88,27 @@ fn ln_gamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// `golden/distributions.json` (scipy): two-sided t and upper F tails, to 1e-9 relative.
+    #[test]
+    fn tails_match_the_golden_values() {
+        let text = include_str!("../../../golden/distributions.json");
+        let golden: serde_json::Value = serde_json::from_str(text).unwrap();
+        let near = |found: f64, case: &serde_json::Value| {
+            let wanted = case["p"].as_f64().unwrap();
+            assert!((found / wanted - 1.0).abs() < 1e-9, "{case}: {found}");
+        };
+        let number = |case: &serde_json::Value, key: &str| case[key].as_f64().unwrap();
+        let cases = golden["student_t_two_sided_p"].as_array().unwrap();
+        assert_eq!(cases.len(), 20);
+        for case in cases {
+            near(tail(number(case, "t"), number(case, "df")), case);
+        }
+        for case in golden["f_sf"].as_array().unwrap() {
+            let (k, m) = (number(case, "df1"), number(case, "df2"));
+            near(f_tail(number(case, "f"), k, m), case);
+        }
+    }
+
     #[test]
     fn table_values() {
         // Standard tables of t at .975.

@@ -14,6 +14,19 @@ fn below(edge: i128, location: f64, scale: f64) -> f64 {
     0.5 + libm::atan((edge as f64 - 0.5 - location) / scale) / std::f64::consts::PI
 }
 
+/// The distribution function the draws are held to is that of `golden/distributions.json` (scipy).
+#[test]
+fn distribution_function_is_golden() {
+    let golden = crate::masses::golden();
+    let floats = |key: &str| crate::masses::floats(&golden["cauchy_quantile"][key]);
+    for (p, q) in floats("p").into_iter().zip(floats("quantile")) {
+        assert!(
+            (below(0, -0.5 - q, 1.0) - p).abs() < 1e-15 * (1.0 + q.abs()),
+            "{p}"
+        );
+    }
+}
+
 /// `fits` makes a false alarm of the whole file less likely than 1e-9; a scale 5 % off or a location .05 scales off is
 /// caught.
 #[test]

@@ -174,13 +174,13 @@ pub fn bounds_by(
     }
     let theta = coverage_fraction(coverage);
     let mut terms = Vec::new();
-    let (halves, calls) = match sides {
-        Sides::Both => (two_of(epsilon, facts.context.currency), 2.0),
-        _ => ((epsilon.clone(), epsilon.clone()), 1.0),
+    let halves = match sides {
+        Sides::Both => two_of(epsilon, facts.context.currency),
+        _ => (epsilon.clone(), epsilon.clone()),
     };
     let too_few = facts
-        .signal(epsilon)
-        .is_some_and(|s| (1.0 - coverage) * s / calls < 4.0);
+        .signal(&halves.0)
+        .is_some_and(|s| (1.0 - coverage) * s < 4.0);
     let mut ends = Ends::new(facts, &of, name, theta, halves, &mut terms)?;
     if search == Search::Doubling {
         ends.grow_by(2.0);
@@ -371,5 +371,24 @@ impl Mechanism for Bounds {
             error_95: None,
             flags: super::totals::flags(&[(self.too_few, "too_few_rows")]),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both shares together cost what was claimed, exactly in ε and up to the grid of shares in ρ.
+    #[test]
+    fn two_shares_cost_the_whole() {
+        for (n, d) in [(1_i64, 10_u64), (1, 1), (7, 3), (1, 1_000_000)] {
+            let epsilon = Rational::from(n) / Rational::from(d);
+            let (a, b) = two_of(&epsilon, Currency::Pure);
+            assert_eq!(a + b, epsilon);
+            let (a, b) = two_of(&epsilon, Currency::Concentrated);
+            let (cost, claim) = (&a * &a + &b * &b, &epsilon * &epsilon);
+            assert!(cost <= claim, "{cost} {claim}");
+            assert!(rational_to_f64(&(cost / claim)) > 1.0 - 1e-5);
+        }
     }
 }
