@@ -1,7 +1,7 @@
 //! Quantiles and bounds.
 
 use reticent_accounting::{
-    AccountingError, Currency, Event, Rational, Relation, rational_to_f64, share, split,
+    AccountingError, Event, Rational, Relation, rational_to_f64, share, split,
 };
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Quantile, RangeScales};
@@ -174,13 +174,13 @@ pub fn bounds_by(
     }
     let theta = coverage_fraction(coverage);
     let mut terms = Vec::new();
-    let halves = match sides {
-        Sides::Both => two_of(epsilon, facts.context.currency),
-        _ => (epsilon.clone(), epsilon.clone()),
+    let (halves, calls) = match sides {
+        Sides::Both => (share(epsilon, 1, 2), 2.0),
+        _ => ((epsilon.clone(), epsilon.clone()), 1.0),
     };
     let too_few = facts
-        .signal(&halves.0)
-        .is_some_and(|s| (1.0 - coverage) * s < 4.0);
+        .signal(epsilon)
+        .is_some_and(|s| (1.0 - coverage) * s / calls < 4.0);
     let mut ends = Ends::new(facts, &of, name, theta, halves, &mut terms)?;
     if search == Search::Doubling {
         ends.grow_by(2.0);
@@ -196,16 +196,6 @@ pub fn bounds_by(
             too_few,
         }),
     })
-}
-
-/// Two shares of ε: halves, or in ρ, where a step costs half its square, ε/√2 each.
-fn two_of(epsilon: &Rational, currency: Currency) -> (Rational, Rational) {
-    if currency != Currency::Concentrated {
-        return share(epsilon, 1, 2);
-    }
-    let half = share(epsilon, 1, 2).0;
-    let each = crate::zcdp::epsilon_of_pure(&(&half * &half));
-    (each.clone(), each)
 }
 
 /// θ rounded down to a multiple of 1/1000, within [½, 999/1000].
@@ -371,24 +361,5 @@ impl Mechanism for Bounds {
             error_95: None,
             flags: super::totals::flags(&[(self.too_few, "too_few_rows")]),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Both shares together cost what was claimed, exactly in ε and up to the grid of shares in ρ.
-    #[test]
-    fn two_shares_cost_the_whole() {
-        for (n, d) in [(1_i64, 10_u64), (1, 1), (7, 3), (1, 1_000_000)] {
-            let epsilon = Rational::from(n) / Rational::from(d);
-            let (a, b) = two_of(&epsilon, Currency::Pure);
-            assert_eq!(a + b, epsilon);
-            let (a, b) = two_of(&epsilon, Currency::Concentrated);
-            let (cost, claim) = (&a * &a + &b * &b, &epsilon * &epsilon);
-            assert!(cost <= claim, "{cost} {claim}");
-            assert!(rational_to_f64(&(cost / claim)) > 1.0 - 1e-5);
-        }
     }
 }
