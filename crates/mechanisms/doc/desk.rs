@@ -1,9 +1,9 @@
 // What the examples of the primitives share: public counts of a grid of cells, one purchase at a desk, seeded noise.
 // A release goes through the door instead, with the same code from the exact sums on.
 use reticent_accounting::{AccountingError, Event, Rational, Relation};
-use reticent_mechanisms::fold::{Axis, Cut, Fold};
+use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, Shorten};
 use reticent_mechanisms::primitives::*;
-use reticent_mechanisms::program::{Expr, RowProgram};
+use reticent_mechanisms::program::{Expr, Interval, RowProgram};
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism, Unit, simulate};
@@ -34,14 +34,26 @@ fn buy<A: Send>(
     buy_from(Fold::Grid { axes, sum: None }, columns, event, purchase)
 }
 
-/// Buys from the sums of a fold over these columns.
+/// Buys from the sums of a fold over these columns of numbers from 0 to 1000.
 fn buy_from<A: Send>(
     fold: Fold,
     columns: Vec<Vec<f64>>,
     event: Event,
     purchase: impl Fn(&mut Desk<'_>, FoldId) -> Result<A, DeskError> + Send + Sync,
 ) -> A {
-    struct Step<A, F>(Fold, Event, F, std::sync::Mutex<Option<A>>);
+    let terms = (0..columns.len()).map(Expr::Column).collect();
+    buy_terms(Some(fold), terms, columns, event, purchase)
+}
+
+/// Buys from the sums of a fold over expressions of these columns, or from the rows if there is no fold.
+fn buy_terms<A: Send>(
+    fold: Option<Fold>,
+    terms: Vec<Expr>,
+    columns: Vec<Vec<f64>>,
+    event: Event,
+    purchase: impl Fn(&mut Desk<'_>, FoldId) -> Result<A, DeskError> + Send + Sync,
+) -> A {
+    struct Step<A, F>(Option<Fold>, Event, F, std::sync::Mutex<Option<A>>);
     impl<A: Send, F: Fn(&mut Desk<'_>, FoldId) -> Result<A, DeskError> + Send + Sync> Mechanism for Step<A, F> {
         fn kind(&self) -> &'static str {
             "example"
@@ -50,7 +62,10 @@ fn buy_from<A: Send>(
             Ok(self.1.clone())
         }
         fn first_pass(&self) -> Vec<Fold> {
-            vec![self.0.clone()]
+            self.0.iter().cloned().collect()
+        }
+        fn passes(&self) -> u32 {
+            u32::from(self.0.is_none())
         }
         fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
             *self.3.lock().unwrap() = Some((self.2)(desk, FoldId(0))?);
@@ -63,7 +78,6 @@ fn buy_from<A: Send>(
         missing: Missing::Drop,
     };
     let schema = std::sync::Arc::new(Schema { columns: (0..columns.len()).map(column).collect() });
-    let terms = (0..columns.len()).map(Expr::Column).collect();
     let program = RowProgram { terms, ..RowProgram::default() };
     let cells = columns.into_iter().map(Cells::Real).collect::<Vec<_>>();
     let rows = cells.first().map_or(0, |c| if let Cells::Real(v) = c { v.len() } else { 0 });

@@ -20,6 +20,17 @@ const GRID: u32 = 4096;
 ///
 /// The error depends on the smaller class m and is not released: noise about κ·max(1/m, e^{−(m−1)β}), κ ≈ √2/ε for small ε.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let score = Score::Probability(AGE.mul(Expr::Constant(0.01)));
+/// let value = people.release(&auc::prepare(&people.facts(), &score, SICK, &epsilon(), Value::Null)?);
+/// assert!(value["auc"].as_f64().unwrap() > 0.85); // exact: .925
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// A score or outcome that does not fit the schema; an ε below 2⁻⁴⁵ per record.
 /// # References

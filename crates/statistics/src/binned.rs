@@ -72,6 +72,20 @@ impl Config {
 }
 
 /// Binned residuals of a predicted probability against a 0/1 outcome.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// // a fitted probability that is too small for the old
+/// let score = Score::Probability(AGE.mul(Expr::Constant(0.005)));
+/// let config = binned::Config::new(epsilon());
+/// let value = people.release(&binned::prepare(&people.facts(), &score, SICK, config)?);
+/// let last = value["bins"].as_array().unwrap().last().unwrap();
+/// assert!(last["mean_residual"].as_f64() > last["two_se"].as_f64());
+/// # Ok(())
+/// # }
+/// ```
 pub fn prepare(
     facts: &Facts<'_>,
     score: &Score,

@@ -81,6 +81,19 @@ impl Config {
 /// Value: `names`, `n`, `means`, `covariance` (raw, divisor n − 1), `repaired`, `correlation` (of the repaired one, null
 /// where a variance is not positive), `noise` (deviation of the noise on entries of the scaled second moments, and
 /// bounds on its spectral and Frobenius norm that hold with probability .95), `moments` (what [`Released::read`] needs).
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let columns = [("age".to_owned(), AGE), ("income".to_owned(), INCOME)];
+/// let config = covariance::Config::new(Payment::Pure { epsilon: epsilon() });
+/// let value = people.release(&covariance::prepare(&people.facts(), &columns, &config)?);
+/// let between = value["correlation"][0][1].as_f64().unwrap();
+/// assert!((0.9..=1.0).contains(&between), "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn prepare(
     facts: &Facts<'_>,
     columns: &[(String, Expr)],
@@ -456,6 +469,23 @@ impl Released {
 ///
 /// `terms` are names and positions among the columns, `outcome` a position. The value has the shape of a `linear`
 /// release; intervals and tests allow for the noise.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let columns = [("age".to_owned(), AGE), ("income".to_owned(), INCOME)];
+/// let config = covariance::Config::new(Payment::Pure { epsilon: epsilon() });
+/// let released = people.release(&covariance::prepare(&people.facts(), &columns, &config)?);
+/// // income on age, or any other regression among the columns, at no further cost
+/// let from = covariance::Released::read(&released)?;
+/// let options = linear::Options::default();
+/// let free = covariance::regress(&from, &[("age".to_owned(), 0)], 1, true, options, &Value::Null)?;
+/// let value = people.release(&free);
+/// assert!((value["terms"][1]["estimate"].as_f64().unwrap() - 5.0).abs() < 0.5, "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn regress(
     from: &Released,
     terms: &[(String, usize)],

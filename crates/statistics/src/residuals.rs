@@ -92,6 +92,18 @@ impl Config {
 
 /// Residuals (observed − fitted) against fitted values.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let fitted = AGE.mul(Expr::Constant(5.0));
+/// let config = residuals::Config::new(epsilon());
+/// let value = people.release(&residuals::prepare(&people.facts(), &fitted, &INCOME, config)?);
+/// assert!(value["box"]["y_high"].as_f64().unwrap() <= 100.0, "residuals lie between 0 and 40: {}", value["box"]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`StatisticsError::Parameter`] for sides, units and methods that are not possible, decided from public inputs.
 pub fn prepare(

@@ -251,6 +251,20 @@ pub fn half_widths(
 
 /// The number of records up to each cell of an axis of time.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::{AxisCut, AxisSpec};
+/// let people = People::new();
+/// let cut = AxisCut::Even { lower: 0.0, upper: 100.0, cells: 10 };
+/// let axis = AxisSpec { name: "age".to_owned(), expr: AGE, cut };
+/// let payment = Payment::Pure { epsilon: epsilon() };
+/// let value = people.release(&running::prepare(&people.facts(), &axis, None, payment)?);
+/// assert!((value["totals"][9].as_f64().unwrap() - 4000.0).abs() < 100.0);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// An axis that does not fit the schema, too many steps, the square root without a payment for Gaussian noise.
 pub fn prepare(

@@ -132,6 +132,21 @@ pub fn decisive_gap(candidates: usize, rate: f64, beta: f64) -> f64 {
 }
 
 /// The k most frequent cells of an axis: levels of a column, or bins.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::{AxisCut, AxisSpec};
+/// let people = People::new();
+/// // incomes end at 535: the last classes are thin
+/// let cut = AxisCut::Even { lower: 0.0, upper: 600.0, cells: 6 };
+/// let axis = AxisSpec { name: "income".to_owned(), expr: INCOME, cut };
+/// let value = people.release(&selection::top_k(&people.facts(), &axis, 4, None, &epsilon())?);
+/// assert_eq!(value["top"].as_array().unwrap().len(), 4);
+/// assert!(!value["top"].to_string().contains("600"), "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn top_k(
     facts: &Facts<'_>,
     axis: &AxisSpec,
@@ -163,6 +178,19 @@ pub fn top_k(
 
 /// The k most frequent of many items, of which a record may have several (expressions above ½); the first `most` that
 /// it has count.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_mechanisms::program::Comparison;
+/// let people = People::new();
+/// let above = |t: f64| Expr::Compare(Comparison::Greater, Box::new(AGE), Box::new(Expr::Constant(t)));
+/// let items = [90.0, 10.0, 50.0].map(|t| (format!("above {t}"), above(t))).to_vec();
+/// let value = people.release(&selection::top_items(&people.facts(), items, 3, 1, None, &epsilon())?);
+/// assert!(value["top"].to_string().contains("above 10"), "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn top_items(
     facts: &Facts<'_>,
     items: Vec<(String, Expr)>,

@@ -162,6 +162,33 @@ pub fn combine(
 
 /// Which of a public list of tests on the cells of an axis are positive; stops after the step's number of answers.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_mechanisms::primitives::{Change, Sides, Test, ThresholdTests};
+/// use reticent_statistics::simple::{AxisCut, AxisSpec};
+/// let people = People::new();
+/// let cut = AxisCut::Even { lower: 0.0, upper: 600.0, cells: 6 };
+/// let axis = AxisSpec { name: "income".to_owned(), expr: INCOME, cut };
+/// let step = ThresholdTests {
+///     name: "thin classes".to_owned(),
+///     epsilon: epsilon(),
+///     answers: 1,
+///     most: 6,
+///     change: Change::COUNT,
+///     nested: false,
+///     sides: Sides::One,
+///     gaps: false,
+///     values: None,
+/// };
+/// // which is the first class that 700 people or more are in?
+/// let list = (0..6).map(|c| Test::count(c..c + 1, 700)).collect();
+/// let value = people.release(&sparse_vector::tests(&people.facts(), &axis, list, step)?);
+/// assert_eq!(value["positive"][0]["index"], 1, "{value}");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// When the axis, the budget or the step makes no sense.
 pub fn tests(

@@ -37,6 +37,20 @@ impl Method {
 /// the largest threshold; ½ if the curve has no vertex between its ends.
 ///
 /// `roc` is the value of a `roc` release, or null for a placeholder that only has a price.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let score = Score::Probability(AGE.mul(Expr::Constant(0.01)));
+/// let curve = people.release(&roc::prepare(&people.facts(), &score, SICK, roc::Config::new(epsilon()))?);
+/// // read from the released curve: costs nothing
+/// let free = threshold::prepare(&curve, threshold::Method::Youden, &Value::Null)?;
+/// let value = people.release(&free);
+/// assert!((0.5..0.75).contains(&value["threshold"].as_f64().unwrap()), "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn prepare(roc: &Value, method: Method, metadata: &Value) -> Result<Prepared, StatisticsError> {
     let vertices = roc.get("vertices").and_then(Value::as_array);
     if vertices.is_none() && !roc.is_null() {

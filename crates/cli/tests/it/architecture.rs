@@ -245,3 +245,55 @@ fn only_the_door_draws_from_the_operating_system() {
         }
     }
 }
+
+/// The doc comments of the items whose code starts with the given words, with the line that follows them.
+fn documented(text: &str, starts: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let lines: Vec<&str> = code_of(text).lines().collect();
+    let of = |i: usize| {
+        lines[..i]
+            .iter()
+            .rev()
+            // attributes, also those of several lines, stand between
+            .take_while(|l| !l.is_empty() && !l.starts_with('}'))
+            .filter(|l| l.starts_with("///"))
+            .copied()
+            .collect::<Vec<_>>()
+    };
+    (0..lines.len())
+        .filter(|i| starts(lines[*i]))
+        .map(|i| (lines[i].to_owned(), of(i).join("\n")))
+        .collect()
+}
+
+#[test]
+fn whatever_can_be_bought_has_an_example_that_runs() {
+    let mut seen = 0;
+    let mut check = |folder: &str, wanted: &dyn Fn(&str, &str, &str) -> bool| {
+        let mut files = Vec::new();
+        rust_files(&root().join(folder), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for (line, doc) in documented(&text, |l| {
+                l.starts_with("pub fn ") || l.starts_with("pub struct ")
+            }) {
+                if wanted(&text, &line, &doc) {
+                    seen += 1;
+                    assert!(doc.contains("```"), "{}: {line}", file.display());
+                }
+            }
+        }
+    };
+    // a primitive is a structure with a claim
+    check("crates/mechanisms/src/primitives", &|_, line, doc| {
+        line.starts_with("pub struct ") && doc.contains("# Claim")
+    });
+    // a release is a function that prepares one
+    check("crates/statistics/src", &|text, line, _| {
+        line.starts_with("pub fn ")
+            && text
+                .split_once(line)
+                .and_then(|(_, rest)| rest.split_once('{'))
+                .is_some_and(|(head, _)| format!("{line}{head}").contains("Result<Prepared, "))
+    });
+    assert!(seen >= 40, "only {seen} were found");
+}

@@ -8,6 +8,9 @@ use std::fmt::Write as _;
 use super::html::escape;
 use super::words;
 
+/// A polyline of more points than this is thinned to what can be seen.
+const MOST_POINTS: usize = 5000;
+
 /// A range of values and the ticks on it.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
@@ -165,9 +168,13 @@ impl Plot {
         self.body.push_str(markup);
     }
 
-    /// A polyline through data points.
+    /// A polyline through data points. Of very many, those remain that differ when drawn.
     pub(super) fn line(&mut self, class: &str, points: &[(f64, f64)]) {
-        let d = self.path(points.iter().copied());
+        let d = if points.len() > MOST_POINTS {
+            self.path(self.visible(points).into_iter())
+        } else {
+            self.path(points.iter().copied())
+        };
         if !d.is_empty() {
             let _ = write!(self.body, r#"<path class="{class}" d="{d}"/>"#);
         }
@@ -179,6 +186,30 @@ impl Plot {
         if !d.is_empty() {
             let _ = write!(self.body, r#"<path class="{class}" d="{d}Z"/>"#);
         }
+    }
+
+    /// First, lowest, highest and last of each run of points that share half a pixel's width.
+    fn visible(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let drawn: Vec<(f64, f64)> = points
+            .iter()
+            .copied()
+            .filter(|(x, y)| self.x(*x).is_some() && self.y(*y).is_some())
+            .collect();
+        let place = |p: &(f64, f64)| self.x(p.0).map(|px| (2.0 * px).floor());
+        drawn
+            .chunk_by(|a, b| place(a) == place(b))
+            .flat_map(|run| {
+                let by_height = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+                [
+                    run.first(),
+                    run.iter().min_by(by_height),
+                    run.iter().max_by(by_height),
+                    run.last(),
+                ]
+            })
+            .flatten()
+            .copied()
+            .collect()
     }
 
     fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {

@@ -414,6 +414,42 @@ fn many_points_are_thinned_and_it_is_said() {
 }
 
 #[test]
+fn a_long_histogram_keeps_its_peaks() {
+    let bins = 300_000_u32;
+    let edges: Vec<f64> = (0..=bins).map(f64::from).collect();
+    // one bin that is narrower than a pixel stands out
+    let counts: Vec<f64> = (0..bins)
+        .map(|i| {
+            if i == 123_456 {
+                900.0
+            } else {
+                f64::from(i % 7)
+            }
+        })
+        .collect();
+    let value = json!({"column": "x", "edges": edges, "counts": counts, "error_95": 1.0});
+    let out = page(
+        &[release("h", "histogram", "1", "2", &value, &[])],
+        &Context::default(),
+    );
+    check(&out);
+    let path = out.split(r#"class="line" d="M"#).nth(1).unwrap();
+    let drawn: Vec<f64> = path
+        .split('"')
+        .next()
+        .unwrap()
+        .split('L')
+        .map(|point| point.split(' ').nth(1).unwrap().parse().unwrap())
+        .collect();
+    assert!(drawn.len() < 8_000, "{}", drawn.len());
+    // the peak is the highest point, far above the others
+    let mut sorted = drawn;
+    sorted.sort_by(f64::total_cmp);
+    assert!(sorted[0] + 200.0 < sorted[2], "{:?}", &sorted[..4]);
+    assert!(out.len() < 400_000, "{}", out.len());
+}
+
+#[test]
 fn relations_and_units_are_stated() {
     let all = releases();
     let out = html(

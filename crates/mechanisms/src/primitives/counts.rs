@@ -51,6 +51,19 @@ pub struct Counts {
 
 /// Sums of a bounded term over disjoint cells, each with discrete Laplace noise on the term's grid.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let step = Sums { name: "money".to_owned(), epsilon: Rational::from(40u8), centred: false };
+/// let fixed = FixedPoint::for_magnitude(1000.0, 20);
+/// let fold = Fold::Grid { axes: vec![], sum: Some(CellSum { term: 0, fixed, limits: vec![] }) };
+/// let (sums, _) = buy_from(fold, vec![vec![120.5, 30.0, 7.25]], step.event(&context()), |desk, money| {
+///     desk.sums(money, None, &step)
+/// });
+/// assert!((fixed.value(sums[0]) - 157.75).abs() < 500.0);
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit; losses as for [`Counts`].
 /// # Sensitivity

@@ -20,6 +20,30 @@ use crate::numeric::{MAX_DIMENSION, exact};
 
 /// Logistic regression by objective perturbation, sum form.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let terms = vec![
+///     // from [0, 1000] to [-1/2, 1/2]
+///     Expr::Column(0).mul(Expr::Constant(0.001)).add(Expr::Constant(-0.5)),
+///     Expr::Column(1).clamp(Interval { lower: 0.0, upper: 1.0 }),
+/// ];
+/// let fit = Objective {
+///     name: "sick".to_owned(),
+///     epsilon: Rational::from(40u8),
+///     covariates: 0..1,
+///     outcome: 1,
+///     intercept: None,
+///     radius: 0.5,
+///     penalty: Rational::from(1u8),
+/// };
+/// let ages: Vec<f64> = (0..1000).map(f64::from).collect();
+/// let sick = ages.iter().map(|a| if *a > 500.0 { 1.0 } else { 0.0 }).collect();
+/// let released = buy_terms(None, terms, vec![ages, sick], fit.event(&context()), |desk, _| desk.objective(&fit));
+/// assert!(released.coefficients[0] > 5.0); // the old are sick
+/// # }
+/// ```
+///
 /// # Claim
 /// ε-DP for the context's relation and unit. Calibrated for add/remove, replace-one costs at most 2ε (two
 /// changes); calibrated for replace-one, add/remove costs at most ε.

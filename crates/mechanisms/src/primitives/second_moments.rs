@@ -38,6 +38,30 @@ pub enum Payment {
 
 /// Noisy second moments Σ zzᵀ of z = f·(g, x, y).
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() {
+/// let payment = Payment::Pure { epsilon: Rational::from(40u8) };
+/// let step = SecondMoments { name: "ages".to_owned(), payment };
+/// let fold = Fold::Moments {
+///     terms: 0..1,
+///     response: None,
+///     shorten: Shorten { intercept: 0.5, squared_norm: 0.5 },
+///     bits: 20,
+/// };
+/// // from [0, 1000] to [-1/2, 1/2]
+/// let scaled = Expr::Column(0).mul(Expr::Constant(0.001)).add(Expr::Constant(-0.5));
+/// let ages = (0..1000).map(f64::from).collect();
+/// let noisy = buy_terms(Some(fold), vec![scaled], vec![ages], step.event(&context()), |desk, fold| {
+///     desk.second_moments(fold, &step)
+/// });
+/// // the sums of 1/4, of z/2 and of z^2, for z even on [-1/2, 1/2]
+/// assert!((noisy.entries[0] - 250.0).abs() < 5.0);
+/// assert!(noisy.entries[1].abs() < 5.0);
+/// assert!((noisy.entries[2] - 1000.0 / 12.0).abs() < 5.0);
+/// # }
+/// ```
+///
 /// # Claim
 /// [`Payment::Approximate`]: (ε, δ)-DP; [`Payment::Concentrated`]: ρ-zCDP; [`Payment::Pure`]: ε-DP; each for
 /// the context's relation and unit. Calibrated for replace-one, add/remove costs no more; calibrated for

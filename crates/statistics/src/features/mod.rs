@@ -114,6 +114,28 @@ pub(crate) fn refuse(name: &'static str, value: String, fix: &str) -> Statistics
 
 /// Features that tell two classes apart (`label` is 0 or 1).
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_mechanisms::program::Comparison;
+/// use reticent_statistics::features::{Config, Items, Keep, Scoring, select};
+/// let people = People::new();
+/// let above = |e: Expr, t: f64| Expr::Compare(Comparison::Greater, Box::new(e), Box::new(Expr::Constant(t)));
+/// let features = vec![("old".to_owned(), above(AGE, 60.0)), ("rich".to_owned(), above(INCOME, 5.0))];
+/// let config = Config {
+///     payment: Payment::Pure { epsilon: epsilon() },
+///     scoring: Scoring::PurityIndex,
+///     keep: Keep::Top(1),
+///     method: None,
+///     metadata: Value::Null,
+/// };
+/// let items = Items::indicators(features, 2);
+/// let value = people.release(&select(&people.facts(), &items, &SICK, config)?);
+/// assert_eq!(value["features"], json!(["old"]), "{value}");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// When the features, the label, the budget or the choice make no sense: decided from public inputs.
 #[allow(clippy::too_many_lines, reason = "one arm per way of choosing")]

@@ -91,6 +91,24 @@ fn clip_level(rows: Option<f64>, epsilon: f64, s: f64, p: usize) -> u32 {
 /// Rows longer than a private quantile of the squared norm of the covariates are shortened to it. Its level is .97; if
 /// [`Facts::rows`] is known, it is 1 − 20/(nε) within [.5, .97], ε the quantile's own budget, and the median where n/4 <
 /// 5·s·√(2p), s the noise's deviation at the widest clip: many columns on few rows.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let design = DesignSpec {
+///     intercept: true,
+///     terms: vec![("age".to_owned(), AGE)],
+///     outcome: INCOME,
+///     metadata: Value::Null,
+/// };
+/// let config = linear::Config::new(Payment::Pure { epsilon: epsilon() });
+/// let value = people.release(&linear::prepare(&people.facts(), &design, &config)?);
+/// let slope = value["terms"][1]["estimate"].as_f64().unwrap();
+/// assert!((slope - 5.0).abs() < 0.5, "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn prepare(
     facts: &Facts<'_>,
     design: &DesignSpec,

@@ -125,6 +125,23 @@ impl Config {
 }
 
 /// A logistic regression; coefficients come back on the user's scale.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let design = DesignSpec {
+///     intercept: true,
+///     terms: vec![("age".to_owned(), AGE)],
+///     outcome: SICK,
+///     metadata: Value::Null,
+/// };
+/// let config = logistic::Config::new(epsilon());
+/// let value = people.release(&logistic::prepare(&people.facts(), &design, &config)?);
+/// assert!(value["terms"][1]["estimate"].as_f64().unwrap() > 0.03, "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn prepare(
     facts: &Facts<'_>,
     design: &DesignSpec,
@@ -136,6 +153,29 @@ pub fn prepare(
 
 /// One level against the rest, for every level: as many fits, each with an equal share of ε. `levels` are their names
 /// and 0/1 outcomes; the design's own outcome is not used. The value has `classes`, each with `level` and `terms`.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_mechanisms::program::Comparison;
+/// let people = People::new();
+/// let compare = |c, t: f64| Expr::Compare(c, Box::new(INCOME), Box::new(Expr::Constant(t)));
+/// let levels = [
+///     ("poor".to_owned(), compare(Comparison::Less, 250.0)),
+///     ("rich".to_owned(), compare(Comparison::GreaterEqual, 250.0)),
+/// ];
+/// let design = DesignSpec {
+///     intercept: true,
+///     terms: vec![("age".to_owned(), AGE)],
+///     outcome: Expr::Constant(0.0), // each level is fitted in its place
+///     metadata: Value::Null,
+/// };
+/// let config = logistic::Config::new(epsilon());
+/// let value = people.release(&logistic::one_against_rest(&people.facts(), &design, &levels, &config)?);
+/// assert_eq!(value["classes"].as_array().unwrap().len(), 2, "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn one_against_rest(
     facts: &Facts<'_>,
     design: &DesignSpec,

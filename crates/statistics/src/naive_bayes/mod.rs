@@ -190,6 +190,22 @@ fn shares(payment: &Payment, entries: u64, sums: u64) -> Option<(Payment, Ration
 ///
 /// The value has the classes, noisy counts, means and variances, and, for two classes, the log-odds as weights.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let spec = naive_bayes::Spec {
+///     numeric: vec![("age".to_owned(), AGE)],
+///     ..naive_bayes::Spec::new(SICK, vec!["well".to_owned(), "sick".to_owned()])
+/// };
+/// let config = naive_bayes::Config::new(Payment::Pure { epsilon: epsilon() });
+/// let value = people.release(&naive_bayes::prepare(&people.facts(), &spec, config)?);
+/// let well = value["class_counts"][0].as_f64().unwrap(); // exact: 2440
+/// assert!((well - 2440.0).abs() < 60.0, "{value}");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// When the spec or the budget makes no sense: decided from public inputs.
 pub fn prepare(

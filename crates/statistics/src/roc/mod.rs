@@ -107,6 +107,17 @@ pub struct Examined {
 
 /// A ROC curve of a score against a 0/1 outcome.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let score = Score::Probability(AGE.mul(Expr::Constant(0.01)));
+/// let value = people.release(&roc::prepare(&people.facts(), &score, SICK, roc::Config::new(epsilon()))?);
+/// assert!((value["auc"].as_f64().unwrap() - 0.925).abs() < 0.05, "{}", value["auc"]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`StatisticsError::Parameter`] for bins, shares, thresholds or methods that are not possible; decided from public inputs.
 #[allow(

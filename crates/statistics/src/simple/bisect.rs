@@ -24,6 +24,19 @@ pub enum Bisect {
 ///
 /// Values are cell edges, increasing. The grid is that of [`super::quantiles`]. In ρ-zCDP smooth draws are priced by ε²/2.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::{Bisect, bisected_quantiles};
+/// let people = People::new();
+/// let draw = Bisect::Exponential;
+/// let value = people.release(&bisected_quantiles(&people.facts(), AGE, "age", &[0.25, 0.5], 100, draw, &epsilon())?);
+/// let median = value["values"][1].as_f64().unwrap();
+/// assert!((median - 50.0).abs() < 5.0, "{value}");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Levels that are not increasing inside (0, 1) to six digits, more than 1000 of them, `cells` beyond 2¹⁶, an ε that leaves a
 /// draw less than 2⁻⁴⁵.

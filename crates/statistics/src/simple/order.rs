@@ -20,6 +20,18 @@ const MAX_GRID: u32 = 1 << 20;
 /// Quantiles of an expression by the exponential mechanism on an even grid of its public bounds; ε is
 /// divided evenly among the levels. Whole-valued expressions get one cell per number where that is no more
 /// cells than asked for (or 4096).
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::quantiles;
+/// let people = People::new();
+/// let value = people.release(&quantiles(&people.facts(), AGE, "age", &[0.25, 0.5], 100, &epsilon())?);
+/// let median = value["values"][1].as_f64().unwrap();
+/// assert!((median - 50.0).abs() < 5.0, "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn quantiles(
     facts: &Facts<'_>,
     of: Expr,
@@ -139,6 +151,19 @@ pub fn printed_share(coverage: f64, relation: Relation) -> Rational {
 
 /// An interval that holds about the share `coverage` of the values at each end, by two range finders of
 /// ε/2 each. It never leaves the public bounds.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::bounds;
+/// let people = People::new();
+/// // the public bounds are 0 and 600, the values end at 535
+/// let value = people.release(&bounds(&people.facts(), INCOME, "income", 0.95, &epsilon())?);
+/// let upper = value["upper"].as_f64().unwrap();
+/// assert!((450.0..=600.0).contains(&upper), "{value}");
+/// # Ok(())
+/// # }
+/// ```
 #[allow(clippy::needless_pass_by_value, reason = "as the other constructors")]
 pub fn bounds(
     facts: &Facts<'_>,
@@ -151,6 +176,18 @@ pub fn bounds(
 }
 
 /// As [`bounds`], with the search, the sides and the noise scales of choice (`privacy.md` §4).
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::{BoundsConfig, Sides, bounds_by};
+/// let people = People::new();
+/// let config = BoundsConfig { sides: Sides::Upper, ..BoundsConfig::default() };
+/// let value = people.release(&bounds_by(&people.facts(), INCOME, "income", 0.95, config, &epsilon())?);
+/// assert_eq!(value["lower"], 0.0); // the public bound: that end was not bought
+/// # Ok(())
+/// # }
+/// ```
 #[allow(clippy::needless_pass_by_value, reason = "as the other constructors")]
 pub fn bounds_by(
     facts: &Facts<'_>,

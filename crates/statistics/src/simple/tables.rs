@@ -43,6 +43,19 @@ pub enum AxisCut {
 }
 
 /// Counts of the cells of one axis. Cells are disjoint, so ε is spent once.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::{AxisCut, AxisSpec, histogram};
+/// let people = People::new();
+/// let cut = AxisCut::Even { lower: 0.0, upper: 100.0, cells: 10 };
+/// let axis = AxisSpec { name: "age".to_owned(), expr: AGE, cut };
+/// let value = people.release(&histogram(&people.facts(), axis, &epsilon())?);
+/// assert!((value["counts"][3].as_f64().unwrap() - 400.0).abs() < 30.0);
+/// # Ok(())
+/// # }
+/// ```
 pub fn histogram(
     facts: &Facts<'_>,
     axis: AxisSpec,
@@ -52,6 +65,24 @@ pub fn histogram(
 }
 
 /// Counts of the cells of several axes, row-major. Cells are disjoint, so ε is spent once.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// use reticent_statistics::simple::{AxisCut, AxisSpec, crosstab};
+/// let people = People::new();
+/// let axis = |name: &str, expr, upper| AxisSpec {
+///     name: name.to_owned(),
+///     expr,
+///     cut: AxisCut::Even { lower: 0.0, upper, cells: 2 },
+/// };
+/// let axes = vec![axis("age", AGE, 100.0), axis("sick", SICK, 1.0)];
+/// let value = people.release(&crosstab(&people.facts(), axes, &epsilon())?);
+/// // row-major: the young and well, the young and sick, the old and well, the old and sick
+/// assert!(value["counts"][0].as_f64().unwrap() > 1700.0, "{value}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn crosstab(
     facts: &Facts<'_>,
     axes: Vec<AxisSpec>,

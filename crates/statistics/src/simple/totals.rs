@@ -13,6 +13,16 @@ use crate::common::{
 };
 
 /// The number of rows, with discrete Laplace noise. The value may be negative: clipping would bias sums.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let value = people.release(&simple::count(&people.facts(), &epsilon())?);
+/// assert!((value["count"].as_i64().unwrap() - 4000).abs() < 30);
+/// # Ok(())
+/// # }
+/// ```
 pub fn count(facts: &Facts<'_>, epsilon: &Rational) -> Result<Prepared, StatisticsError> {
     let _ = facts;
     positive(epsilon)?;
@@ -29,6 +39,16 @@ pub fn count(facts: &Facts<'_>, epsilon: &Rational) -> Result<Prepared, Statisti
 
 /// The sum of an expression. Whole-valued expressions are added exactly; others are rounded record by
 /// record to a public grid of 2⁻⁴⁰ of their magnitude.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let value = people.release(&simple::sum(&people.facts(), AGE, &epsilon())?);
+/// assert!((value["sum"].as_f64().unwrap() - 198_000.0).abs() < 3000.0);
+/// # Ok(())
+/// # }
+/// ```
 pub fn sum(facts: &Facts<'_>, of: Expr, epsilon: &Rational) -> Result<Prepared, StatisticsError> {
     positive(epsilon)?;
     let bounds = facts.interval(&of)?;
@@ -52,6 +72,16 @@ pub fn sum(facts: &Facts<'_>, of: Expr, epsilon: &Rational) -> Result<Prepared, 
 /// Three quarters of ε go to the sum, the rest to the count (near the best split when the mean is a
 /// quarter of the half-range from the middle); with a public number of rows the sum gets all. The result
 /// is defined for every table, also the empty one, and lies within the public bounds.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
+/// # fn main() -> Result<(), StatisticsError> {
+/// let people = People::new();
+/// let value = people.release(&simple::mean(&people.facts(), AGE, &epsilon())?);
+/// assert!((value["mean"].as_f64().unwrap() - 49.5).abs() < 1.0);
+/// # Ok(())
+/// # }
+/// ```
 pub fn mean(facts: &Facts<'_>, of: Expr, epsilon: &Rational) -> Result<Prepared, StatisticsError> {
     positive(epsilon)?;
     let bounds = facts.interval(&of)?;
