@@ -389,6 +389,12 @@ mod tests {
             1e-6,
             2e-3,
         );
+        // a hundred draws of N(0, 20²) are one of N(0, 2²)
+        close(
+            delta(&q("2"), &q("2.2540846566590376"), &Rational::ONE),
+            1e-6,
+            2e-3,
+        );
         // Trapezoid rule on the hockey-stick integral, independent of any special function.
         let (sigma, epsilon) = (0.8, 0.7_f64);
         let density = |x: f64| {

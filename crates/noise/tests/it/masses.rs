@@ -55,6 +55,116 @@ fn laplace_matches_the_golden_values() {
     }
 }
 
+/// On a fine grid the discrete law is the continuous one: the golden values of scipy's Laplace law to 1e-6.
+#[test]
+fn laplace_tends_to_the_continuous_law() {
+    let steps = 1_000_000_i128;
+    for case in golden()["laplace"].as_array().unwrap() {
+        let b = case["scale"].as_f64().unwrap();
+        let lattice = Lattice::Laplace(scale((b * steps as f64).round() as u64, 1));
+        let cell = |x: f64| (x * steps as f64).round() as i128;
+        for ((x, cdf), pdf) in floats(&case["x"])
+            .into_iter()
+            .zip(floats(&case["cdf"]))
+            .zip(floats(&case["pdf"]))
+        {
+            let below = lattice.lower_tail(cell(x)) + lattice.mass(cell(x)) / 2.0;
+            assert!(close(below, cdf, 1e-6), "{b} {x}: {below}");
+            let density = lattice.mass(cell(x)) * steps as f64;
+            assert!(close(density, pdf, 1e-6), "{b} {x}: {density}");
+        }
+        for (p, quantile) in floats(&case["p"])
+            .into_iter()
+            .zip(floats(&case["quantile"]))
+        {
+            let below = lattice.lower_tail(cell(quantile)) + lattice.mass(cell(quantile)) / 2.0;
+            assert!(close(below, p, 1e-5), "{b} {p}: {below}");
+        }
+    }
+}
+
+/// The largest ε at which the composition of `times` draws still costs δ, from the exact law of the discrete Laplace
+/// noise on a grid of `steps` per unit of sensitivity: losses are whole multiples of 2/b but for the two ends.
+fn composed_epsilon(b: f64, times: u32, delta: f64, steps: usize) -> f64 {
+    let lattice = Lattice::Laplace(scale((b * steps as f64).round() as u64, 1));
+    // the noise z costs (|z − n| − |z|)/(nb): 1/b below 0, −1/b from n on, and n + 1 steps of 2/(nb) between
+    let n = steps as i128;
+    let one: Vec<f64> = (0..=n)
+        .map(|z| {
+            if z == 0 {
+                lattice.lower_tail(1)
+            } else if z == n {
+                lattice.upper_tail(n)
+            } else {
+                lattice.mass(z)
+            }
+        })
+        .collect();
+    let convolve = |a: &[f64], b: &[f64]| {
+        let mut sum = vec![0.0; a.len() + b.len() - 1];
+        for (i, x) in a.iter().enumerate() {
+            for (s, y) in sum[i..].iter_mut().zip(b) {
+                *s += x * y;
+            }
+        }
+        sum
+    };
+    let (mut all, mut power, mut left) = (vec![1.0], one, times);
+    while left > 0 {
+        if left & 1 == 1 {
+            all = convolve(&all, &power);
+        }
+        left >>= 1;
+        if left > 0 {
+            power = convolve(&power, &power);
+        }
+    }
+    let most = f64::from(times) / b;
+    let loss = |i: usize| most - 2.0 * i as f64 / (steps as f64 * b);
+    let cost = |epsilon: f64| {
+        all.iter()
+            .enumerate()
+            .map(|(i, p)| p * -(epsilon - loss(i)).exp_m1().min(0.0))
+            .sum::<f64>()
+    };
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if cost(middle) > delta {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// dp-accounting's privacy loss distributions of composed Laplace noise, from our law alone: our sampler has no other
+/// privacy loss than the one it is priced for (ε in all, dp-accounting's `basic_epsilon`, which no δ makes smaller by much).
+#[test]
+fn composed_laplace_agrees_with_dp_accounting() {
+    let cases = &golden()["dp_accounting"]["cases"];
+    let mut seen = 0;
+    for case in cases.as_array().unwrap() {
+        if !case["mechanism"].as_str().unwrap().starts_with("laplace") {
+            continue;
+        }
+        seen += 1;
+        let real = |key: &str| case[key].as_f64().unwrap();
+        let times = case["compositions"].as_u64().unwrap() as u32;
+        assert!(close(
+            f64::from(times) / real("parameter"),
+            real("basic_epsilon"),
+            1e-12
+        ));
+        let found = composed_epsilon(real("parameter"), times, real("delta"), 200);
+        // theirs rounds losses up to multiples of 1e-4 or so
+        assert!(close(found, real("pld_epsilon"), 1e-3), "{case}: {found}");
+        assert!(found <= real("basic_epsilon"));
+    }
+    assert_eq!(seen, 4);
+}
+
 #[test]
 fn gaussians_match_the_golden_normal_quantiles() {
     let normal = &golden()["normal"];
