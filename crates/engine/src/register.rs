@@ -375,10 +375,7 @@ impl Report<'_> {
                 let missing = self.means_missing(index, raw.trim_ascii());
                 if raw.len() > FIELD_CAP {
                     let fix = "a quote may have been left open; shorten the text";
-                    return Some((
-                        "the identifier is longer than a mebibyte".into(),
-                        fix.into(),
-                    ));
+                    return Some(("the cell is longer than a mebibyte".into(), fix.into()));
                 }
                 return (missing && rejects.missing).then(|| {
                     let fix = "fill the cell, or set `missing` to \"drop\": rows without identifier count as one unit";

@@ -143,6 +143,7 @@ mod tests {
             ("real", "type = \"real\"\nlower = 0\nupper = 1"),
             ("text", "type = \"text\"\nlevels = [\"a\"]"),
             ("boolean", "type = \"boolean\""),
+            ("tokens", "type = \"tokens\"\nmost = 2\nhashed = 8"),
         ] {
             // `impute` is only asked for with the policy it belongs to, and is always asked about.
             let text = dataset("", "", "", "", &format!("{column}\n{UNLIKE}"));
