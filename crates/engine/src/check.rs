@@ -5,6 +5,7 @@ use reticent_mechanisms::program::{Expr, Split, SplitBy};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::{counters, running};
 
+use crate::bayes::{self, Named};
 use crate::dataset::{Dataset, Unit, distinct};
 use crate::formula::{self, Family, FormulaError};
 use crate::kinds::{Binning, KindSpec, RunningTotalSpec};
@@ -198,6 +199,8 @@ fn check_release(
             }
             Ok(())
         }
+        // The formula is that of the selection, which has been checked.
+        KindSpec::Logistic(s) if s.features.is_some() => Ok(()),
         KindSpec::Logistic(s) if s.extra.levels.is_empty() => {
             model(&s.formula, s.positive.as_deref(), Family::Logistic)
         }
@@ -207,10 +210,8 @@ fn check_release(
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
-        KindSpec::NaiveBayes(s) => {
-            model(&s.formula, s.positive.as_deref(), Family::Logistic)?;
-            crate::bayes::check(schema, s)
-        }
+        KindSpec::NaiveBayes(s) => bayes::check(Named::of(dataset), filter, s),
+        KindSpec::Select(s) => bayes::candidates(Named::of(dataset), s).map(drop),
         KindSpec::Count
         | KindSpec::Auc(_)
         | KindSpec::Roc(_)
@@ -579,8 +580,8 @@ epsilon = "0.5"
                 &["line 18", "no effect"],
             ),
             (
-                PLAN.replace("kind = \"roc\"", "kind = \"select\""),
-                &["planned", "`top_k` release"],
+                PLAN.replace("kind = \"roc\"", "kind = \"verify\""),
+                &["planned", "\"select\""],
             ),
             (
                 PLAN.replace("model = \"income\"", "model = \"incom\""),

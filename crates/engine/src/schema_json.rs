@@ -168,6 +168,7 @@ mod tests {
             "top_k" => "column = \"x\"\nk = 1",
             "crosstab" | "covariance" => "columns = [\"x\"]",
             "logistic" | "linear" | "naive_bayes" => "formula = \"y ~ x\"",
+            "select" => "features = [\"(x > 1)\"]\nlabel = \"y\"\nkeep = { top = 1 }",
             "regress" => "from = \"cov\"\nformula = \"y ~ x\"",
             "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",

@@ -208,15 +208,20 @@ fn word_file(path: &PathBuf) -> Result<String, String> {
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
-/// The schema with one more number per `tokens` column, so that formulas can name the column itself.
-pub(crate) fn named(schema: &Schema, tokens: &[Tokens]) -> Schema {
+/// The schema with one more number per text, so that formulas can name the text itself.
+pub(crate) fn with_texts<'a>(schema: &Schema, names: impl Iterator<Item = &'a str>) -> Schema {
     let mut columns = schema.columns.clone();
-    columns.extend(tokens.iter().map(|t| Column {
-        name: t.column.name.clone(),
+    columns.extend(names.map(|name| Column {
+        name: name.to_owned(),
         kind: Kind::Integer { lower: 0, upper: 1 },
         missing: Missing::Drop,
     }));
     Schema { columns }
+}
+
+/// The schema with the texts themselves at the end.
+pub(crate) fn named(schema: &Schema, tokens: &[Tokens]) -> Schema {
+    with_texts(schema, tokens.iter().map(|t| t.column.name.as_str()))
 }
 
 /// A column of the files.
