@@ -54,6 +54,11 @@ impl<'a> Named<'a> {
         self.tokens.get(at.checked_sub(self.schema.columns.len())?)
     }
 
+    /// The text that has this column of the schema among its slots.
+    pub(crate) fn slot(&self, column: usize) -> Option<&'a Tokens> {
+        self.tokens.iter().find(|t| t.slots().contains(&column))
+    }
+
     /// Whether an expression computes with a text.
     fn mentions_text(&self, expr: &Expr) -> bool {
         let mut found = false;
@@ -202,9 +207,12 @@ pub(crate) fn select_accuracy(
     let (items, ..) = candidates(named, spec).ok()?;
     let payment = payment(facts.context.currency, paid);
     let pure = matches!(payment, CountsPayment::Pure { .. });
-    let rule = || match pure {
-        true => features::Method::by_rule(spec.scoring, spec.keep, items.most),
-        false => features::Method::Counts,
+    let rule = || {
+        if pure {
+            features::Method::by_rule(spec.scoring, spec.keep, items.most)
+        } else {
+            features::Method::Counts
+        }
     };
     match spec.method.unwrap_or_else(rule) {
         features::Method::Counts | features::Method::Clusters(_) => {
@@ -259,13 +267,12 @@ pub(crate) fn design_of_chosen(
     }
     let chosen = chosen(Some(selected), found, &names).unwrap_or_default();
     let term = |at: usize| {
-        let expr = match conditions.get(at) {
-            Some(condition) => (*condition).clone(),
-            None => {
-                let (first, text) = texts.iter().rev().find(|t| t.0 <= at)?;
-                let number = i64::try_from(at - first).ok()?;
-                has(text.first..text.first + text.column.most, number)
-            }
+        let expr = if let Some(condition) = conditions.get(at) {
+            (*condition).clone()
+        } else {
+            let (first, text) = texts.iter().rev().find(|t| t.0 <= at)?;
+            let number = i64::try_from(at - first).ok()?;
+            has(text.first..text.first + text.column.most, number)
         };
         Some((names.get(at)?.clone(), expr))
     };
@@ -345,6 +352,12 @@ fn features(
                 out.formula
                     .push(indicator(schema, *column, *level, &t.name, &of, design));
             }
+            Expr::Column(column) if named.slot(*column).is_some() => {
+                return Err(refuse(format!(
+                    "{} numbers a word and is no size; name the text itself",
+                    t.name
+                )));
+            }
             Expr::Column(column) => {
                 let name = name(schema, *column);
                 let square = format!("I({}^2)", formula::quote_name(name));
@@ -378,7 +391,14 @@ fn features(
     }
     let most = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
     out.items = Items::indicators(conditions, most);
-    for text in &texts {
+    add_words(&mut out, &texts);
+    out.metadata = metadata(schema, design, &texts, &positive, &squares);
+    Ok(out)
+}
+
+/// Adds every word of the texts as a feature.
+fn add_words(out: &mut Spec, texts: &[&Tokens]) {
+    for text in texts {
         let items = words(text);
         out.formula
             .extend(items.names.iter().map(|name| Term::Indicator {
@@ -389,11 +409,9 @@ fn features(
         out.items = if out.items.names.is_empty() {
             items
         } else {
-            out.items.and(items)
+            out.items.clone().and(items)
         };
     }
-    out.metadata = metadata(schema, design, &texts, &positive, &squares);
-    Ok(out)
 }
 
 /// The dummy of a level. Of two levels the first has no count of its own: the second's weight says all.

@@ -78,7 +78,8 @@ impl Tokens {
         ])
     }
 
-    fn slots(&self) -> std::ops::Range<usize> {
+    /// The positions of its slots in the schema.
+    pub(crate) fn slots(&self) -> std::ops::Range<usize> {
         self.first..self.first.saturating_add(self.column.most)
     }
 }
@@ -573,7 +574,7 @@ mod tests {
         let after: Vec<String> = (0..texts.len()).map(|i| (i % 10).to_string()).collect();
         let arrays: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from(vec!["false"; texts.len()])),
-            Arc::new(BinaryArray::from_iter(texts.iter().map(Option::as_deref))),
+            Arc::new(texts.iter().map(Option::as_deref).collect::<BinaryArray>()),
             Arc::new(StringArray::from(after)),
         ];
         let batch = RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).unwrap();

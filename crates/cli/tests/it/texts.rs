@@ -105,7 +105,7 @@ fn folder() -> Folder {
     messages(&mut rows);
     folder.write("messages.csv", &rows);
     let words: Vec<String> = (0..40).map(|i| format!("word{i}")).collect();
-    folder.write("words.txt", &format!("{} free lunch\n", words.join(" ")));
+    folder.write("words.txt", format!("{} free lunch\n", words.join(" ")));
     folder.write("dataset.toml", DATASET);
     folder.write("plan.toml", PLAN);
     folder
@@ -156,6 +156,12 @@ fn features_are_selected_and_used() {
     }
     let priced = folder.reticent(&["price", "plan.toml"]).code(0).out;
     assert!(priced.contains("43 features"), "{priced}");
+    let model = "out/plan/release.json#bayes";
+    let refused = folder
+        .reticent(&["predict", model, "messages.csv"])
+        .code(2)
+        .err;
+    assert!(refused.contains("words of texts"), "{refused}");
     // Registered words are part of the declaration.
     folder.write("words.txt", "free lunch");
     let plan = PLAN.replace("top = 3", "top = 1");
@@ -225,7 +231,11 @@ fn refusals_name_what_would_be_accepted() {
             "label = \"spa\"",
             &["line 5", "label", "spam"],
         ),
-        ("label = \"spam\"", "label = \"text\"", &["line 5", "label"]),
+        (
+            "label = \"spam\"",
+            "label = \"text\"",
+            &["line 5", "text is the outcome"],
+        ),
         (
             "\"(hour > 11)\"]",
             "\"hour\"]",
@@ -270,11 +280,26 @@ fn refusals_name_what_would_be_accepted() {
         (
             "kind = \"naive_bayes\"\nformula",
             "kind = \"logistic\"\nformula",
-            &["line 21", "text"],
+            &[
+                "line 21",
+                "formula",
+                "`text` is a text of words",
+                "select release",
+            ],
+        ),
+        (
+            "kind = \"naive_bayes\"\nformula = \"spam ~ text + (hour > 11)\"",
+            "kind = \"logistic\"\nformula = \"spam ~ .\"",
+            &["line 21", "`text` is a text of words"],
+        ),
+        (
+            "spam ~ text + ",
+            "spam ~ text.1 + ",
+            &["line 21", "formula", "numbers a word", "name the text"],
         ),
     ] {
         assert!(PLAN.contains(from), "{from}");
-        folder.write("bad.toml", &PLAN.replacen(from, to, 1));
+        folder.write("bad.toml", PLAN.replacen(from, to, 1));
         let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
         assert!(message.contains("bad.toml"), "{message}");
         for part in parts {

@@ -525,14 +525,13 @@ fn naive_bayes(
     earlier: &[ReleaseSpec],
 ) -> Result<NaiveBayesSpec, Refusal> {
     let selected = Selected::read(section, earlier)?;
-    let (formula, positive) = match &selected {
-        Some((_, from)) => (from.formula.clone(), from.positive.clone()),
-        None => {
-            let formula = formula_of(section)?;
-            let fix = "Write the level that counts as positive, for example positive = \">50K\".";
-            let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
-            (formula, positive)
-        }
+    let (formula, positive) = if let Some((_, from)) = &selected {
+        (from.formula.clone(), from.positive.clone())
+    } else {
+        let formula = formula_of(section)?;
+        let fix = "Write the level that counts as positive, for example positive = \">50K\".";
+        let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
+        (formula, positive)
     };
     let fix = "Write a positive pseudo-count, for example smoothing = 1, or leave it to the rule.";
     Ok(NaiveBayesSpec {
