@@ -275,13 +275,13 @@ fn refusals_name_what_would_be_accepted() {
         (
             "spam ~ text + ",
             "spam ~ I(text^2) + ",
-            &["line 21", "formula", "is no number"],
+            &["line 22", "formula", "is no number"],
         ),
         (
             "kind = \"naive_bayes\"\nformula",
             "kind = \"logistic\"\nformula",
             &[
-                "line 21",
+                "line 22",
                 "formula",
                 "`text` is a text of words",
                 "select release",
@@ -290,12 +290,12 @@ fn refusals_name_what_would_be_accepted() {
         (
             "kind = \"naive_bayes\"\nformula = \"spam ~ text + (hour > 11)\"",
             "kind = \"logistic\"\nformula = \"spam ~ .\"",
-            &["line 21", "`text` is a text of words"],
+            &["line 22", "`text` is a text of words"],
         ),
         (
             "spam ~ text + ",
             "spam ~ text.1 + ",
-            &["line 21", "formula", "numbers a word", "name the text"],
+            &["line 22", "formula", "numbers a word", "name the text"],
         ),
     ] {
         assert!(PLAN.contains(from), "{from}");
