@@ -19,6 +19,9 @@ use crate::model::Examined;
 use crate::outcome::Refusal;
 use crate::tokens::{self, Tokens};
 
+/// Chosen features of a logistic regression: with the intercept as many coefficients as it takes.
+const MOST_TERMS: usize = 4095;
+
 /// What a formula may name: the declared columns, and texts by the name of their column.
 #[derive(Clone, Copy)]
 pub(crate) struct Named<'a> {
@@ -264,6 +267,16 @@ pub(crate) fn design_of_chosen(
     for text in design.terms.iter().filter_map(|t| named.text(&t.expr)) {
         texts.push((names.len(), text));
         names.extend(words(text).names);
+    }
+    let possible = names
+        .len()
+        .min(usize::try_from(selected.most).unwrap_or(usize::MAX));
+    if possible > MOST_TERMS {
+        return Err(Refusal::request(format!(
+            "the selection may keep {possible} features; a logistic regression takes {MOST_TERMS}"
+        ))
+        .for_key("features")
+        .accepting("Write for example keep = { top = 100 } in the select release."));
     }
     let chosen = chosen(Some(selected), found, &names).unwrap_or_default();
     let term = |at: usize| {

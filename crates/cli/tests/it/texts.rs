@@ -309,5 +309,14 @@ fn refusals_name_what_would_be_accepted() {
             );
         }
     }
+    folder.write(
+        "dataset.toml",
+        DATASET.replace("words = \"words.txt\"", "hashed = 5000"),
+    );
+    folder.write("bad.toml", PLAN.replace("top = 3", "above = 5"));
+    let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+    for part in ["line 17", "features", "4095", "top = 100"] {
+        assert!(message.contains(part), "{message}");
+    }
     assert!(!folder.path("messages.ledger").exists());
 }
