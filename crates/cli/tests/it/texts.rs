@@ -211,6 +211,7 @@ fn every_way_of_choosing_runs() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn refusals_name_what_would_be_accepted() {
     let folder = folder();
     for (from, to, parts) in [
