@@ -1,43 +1,332 @@
-//! Naive Bayes from a formula: columns of levels, conditions and numbers, each as it is.
+//! Naive Bayes from a formula: columns of levels, conditions, numbers and texts, each as it is; and feature selection.
+
+use std::collections::{HashMap, HashSet};
 
 use reticent_accounting::{Currency, Rational};
 use reticent_mechanisms::primitives::{ItemCounts, Payment as CountsPayment};
-use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::program::{Comparison, Expr};
 use reticent_mechanisms::rows::{Kind, Schema};
-use reticent_statistics::Facts;
-use reticent_statistics::features::Items;
+use reticent_statistics::features::{self, Items, Keep, Scoring};
 use reticent_statistics::naive_bayes::{self, Config, Factor, Spec, Term};
+use reticent_statistics::{DesignSpec, Facts};
 use serde_json::{Value, json};
 
 use crate::budget::Payment;
+use crate::dataset::Dataset;
 use crate::formula::{self, Design, Family, Response};
-use crate::kinds::NaiveBayesSpec;
+use crate::kinds::{NaiveBayesSpec, SelectSpec, Selected};
+use crate::model::Examined;
 use crate::outcome::Refusal;
+use crate::tokens::{self, Tokens};
 
-/// Refuses a formula that does more than name columns.
-pub(crate) fn check(schema: &Schema, spec: &NaiveBayesSpec) -> Result<(), Refusal> {
-    self::spec(schema, spec).map(drop)
+/// Chosen features of a logistic regression: with the intercept as many coefficients as it takes.
+const MOST_TERMS: usize = 4095;
+
+/// What a formula may name: the declared columns, and texts by the name of their column.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a> {
+    /// The declared columns, slots of texts included.
+    pub(crate) schema: &'a Schema,
+    /// The texts.
+    pub(crate) tokens: &'a [Tokens],
+}
+
+impl<'a> Named<'a> {
+    pub(crate) fn of(dataset: &'a Dataset) -> Self {
+        Self {
+            schema: &dataset.schema,
+            tokens: &dataset.tokens,
+        }
+    }
+
+    /// Compiles a formula in which texts stand for numbers.
+    pub(crate) fn compile(
+        &self,
+        formula: &str,
+        positive: Option<&str>,
+        key: &str,
+    ) -> Result<Design, Refusal> {
+        let schema = tokens::named(self.schema, self.tokens);
+        formula::compile(formula, &schema, positive, Family::Logistic)
+            .map_err(|e| Refusal::request(e.to_string()).for_key(key))
+    }
+
+    /// The text that a term is.
+    fn text(&self, term: &Expr) -> Option<&'a Tokens> {
+        let Expr::Column(at) = term else { return None };
+        self.tokens.get(at.checked_sub(self.schema.columns.len())?)
+    }
+
+    /// The text that has this column of the schema among its slots.
+    pub(crate) fn slot(&self, column: usize) -> Option<&'a Tokens> {
+        self.tokens.iter().find(|t| t.slots().contains(&column))
+    }
+
+    /// Whether an expression computes with a text.
+    fn mentions_text(&self, expr: &Expr) -> bool {
+        let mut found = false;
+        expr.walk(&mut |e| {
+            let (Expr::Column(c) | Expr::Code(c) | Expr::Level { column: c, .. }) = e else {
+                return;
+            };
+            found |= *c >= self.schema.columns.len();
+        });
+        found
+    }
+}
+
+/// The name of a feature that is a word of a text.
+fn word(column: &str, word: &str) -> String {
+    format!("{column}={word}")
+}
+
+/// The words of a text as features.
+fn words(tokens: &Tokens) -> Items {
+    let mut items = tokens.column.items(tokens.first);
+    for name in &mut items.names {
+        *name = word(&tokens.column.name, name);
+    }
+    items
+}
+
+/// Refuses a formula that does more than name columns, over records that meet the filter.
+pub(crate) fn check(
+    named: Named<'_>,
+    filter: Option<&Expr>,
+    spec: &NaiveBayesSpec,
+) -> Result<(), Refusal> {
+    let schema = tokens::named(named.schema, named.tokens);
+    let positive = spec.positive.as_deref();
+    formula::compile_within(&spec.formula, &schema, filter, positive, Family::Logistic)
+        .map_err(|e| Refusal::request(e.to_string()).for_key("formula"))?;
+    self::spec(named, spec, None).map(drop)
 }
 
 fn refuse(what: String) -> Refusal {
     Refusal::request(what).for_key("formula").accepting(
-        "Name columns of levels, numbers or conditions, for example income ~ education + age.",
+        "Name columns of levels, numbers, conditions or texts, for example income ~ education + age.",
     )
 }
 
-/// What is told from what.
-pub(crate) fn spec(schema: &Schema, spec: &NaiveBayesSpec) -> Result<Spec, Refusal> {
-    let design = formula::compile(
-        &spec.formula,
-        schema,
-        spec.positive.as_deref(),
-        Family::Logistic,
-    )
-    .map_err(|e| Refusal::request(e.to_string()).for_key("formula"))?;
+/// Which of the features an earlier release chose; before it is made, as many as it can choose. None: all count.
+fn chosen(
+    selected: Option<&Selected>,
+    found: Option<&Examined>,
+    names: &[String],
+) -> Option<Vec<usize>> {
+    let selected = selected?;
+    let list = match found {
+        Some(Examined::Value(value)) => value.get("features").and_then(Value::as_array),
+        _ => None,
+    };
+    let Some(list) = list else {
+        let most = usize::try_from(selected.most).unwrap_or(usize::MAX);
+        return Some((0..names.len().min(most)).collect());
+    };
+    let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+    let at = |name: &Value| places.get(name.as_str()?).copied();
+    Some(list.iter().filter_map(at).collect())
+}
+
+/// What is told from what; `found` is the release whose choice of features is used, if it is one's.
+pub(crate) fn spec(
+    named: Named<'_>,
+    spec: &NaiveBayesSpec,
+    found: Option<&Examined>,
+) -> Result<Spec, Refusal> {
+    let design = named.compile(&spec.formula, spec.positive.as_deref(), "formula")?;
+    let mut out = features(named, &design, refuse)?;
+    if let Some(chosen) = chosen(spec.features.as_ref(), found, &out.items.names) {
+        let most = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
+        out.items = out.items.restricted(&chosen, most);
+        let names: HashSet<&String> = out.items.names.iter().collect();
+        out.formula.retain(|t| match t {
+            Term::Indicator { feature, .. } => names.contains(feature),
+            Term::Linear { .. } | Term::Square { .. } => true,
+        });
+    }
+    Ok(out)
+}
+
+/// The features of a selection, the outcome, and public facts.
+pub(crate) fn candidates(
+    named: Named<'_>,
+    spec: &SelectSpec,
+) -> Result<(Items, Expr, Value), Refusal> {
+    let label = spec.formula.split_once('~').map_or("", |f| f.0);
+    let alone = format!("{label} ~ 1");
+    named.compile(&alone, spec.positive.as_deref(), "label")?;
+    let refuse = |what: String| {
+        Refusal::request(what).for_key("features").accepting(
+            "Name texts (columns of type = \"tokens\") or conditions, for example features = [\"text\", \"(hours > 40)\", \"(education == 'Masters')\"].",
+        )
+    };
+    let design = named.compile(&spec.formula, spec.positive.as_deref(), "features")?;
+    let out = features(named, &design, refuse)?;
+    let odd = out.factors.first().map(|f| f.name.as_str());
+    if let Some(name) = odd.or_else(|| out.numeric.first().map(|n| n.0.as_str())) {
+        return Err(refuse(format!(
+            "{name} is no feature that a record has or has not"
+        )));
+    }
+    let total = out.items.names.len();
+    if let Keep::Top(k) = spec.keep
+        && k as usize > total
+    {
+        return Err(Refusal::request(format!("there are {total} features"))
+            .for_key("keep")
+            .with_value(format!("{{ top = {k} }}"))
+            .accepting(format!("Write a number from 1 to {total}.")));
+    }
+    let positive = out.classes.last();
+    let facts =
+        json!({"label": design.response.name(), "positive": positive, "formula": design.formula});
+    Ok((out.items, out.label, facts))
+}
+
+/// A selection as the statistics take it.
+pub(crate) fn select_config(
+    spec: &SelectSpec,
+    currency: Currency,
+    paid: &Payment,
+    metadata: Value,
+) -> features::Config {
+    features::Config {
+        payment: payment(currency, paid),
+        scoring: spec.scoring,
+        keep: spec.keep,
+        method: spec.method,
+        metadata,
+    }
+}
+
+/// What to expect of a selection.
+pub(crate) fn select_accuracy(
+    facts: &Facts<'_>,
+    named: Named<'_>,
+    spec: &SelectSpec,
+    paid: &Payment,
+) -> Option<String> {
+    let (items, ..) = candidates(named, spec).ok()?;
+    let payment = payment(facts.context.currency, paid);
+    let pure = matches!(payment, CountsPayment::Pure { .. });
+    let rule = || {
+        if pure {
+            features::Method::by_rule(spec.scoring, spec.keep, items.most)
+        } else {
+            features::Method::Counts
+        }
+    };
+    match spec.method.unwrap_or_else(rule) {
+        features::Method::Counts | features::Method::Clusters(_) => {
+            let classes = matches!(
+                spec.scoring,
+                Scoring::PurityIndex | Scoring::InformationGain
+            ) || matches!(spec.method, Some(features::Method::Clusters(_)));
+            let step = ItemCounts {
+                name: "features".to_owned(),
+                payment,
+                most: items.most,
+                classes,
+            };
+            let noise = naive_bayes::deviation(&step.lattice(facts.context).ok()?);
+            Some(format!(
+                "the count of each of {} features carries noise of standard deviation {noise:.1}",
+                items.names.len()
+            ))
+        }
+        features::Method::Picks | features::Method::SparseVector { .. } => Some(format!(
+            "chosen among {} features; their counts are not released",
+            items.names.len()
+        )),
+    }
+}
+
+/// The design of a logistic regression on the features that a release chose.
+pub(crate) fn design_of_chosen(
+    named: Named<'_>,
+    formula: &str,
+    positive: Option<&str>,
+    selected: &Selected,
+    found: Option<&Examined>,
+) -> Result<DesignSpec, Refusal> {
+    let design = named.compile(formula, positive, "features")?;
+    let out = features(named, &design, refuse)?;
+    // names first: of a large vocabulary only the chosen words become terms
+    let mut names: Vec<String> = Vec::new();
+    let mut texts: Vec<(usize, &Tokens)> = Vec::new();
+    let mut conditions: Vec<&Expr> = Vec::new();
+    for t in design
+        .terms
+        .iter()
+        .filter(|t| named.text(&t.expr).is_none())
+    {
+        names.push(t.name.clone());
+        conditions.push(&t.expr);
+    }
+    for text in design.terms.iter().filter_map(|t| named.text(&t.expr)) {
+        texts.push((names.len(), text));
+        names.extend(words(text).names);
+    }
+    let possible = names
+        .len()
+        .min(usize::try_from(selected.most).unwrap_or(usize::MAX));
+    if possible > MOST_TERMS {
+        return Err(Refusal::request(format!(
+            "the selection may keep {possible} features; a logistic regression takes {MOST_TERMS}"
+        ))
+        .for_key("features")
+        .accepting("Write for example keep = { top = 100 } in the select release."));
+    }
+    let chosen = chosen(Some(selected), found, &names).unwrap_or_default();
+    let term = |at: usize| {
+        let expr = if let Some(condition) = conditions.get(at) {
+            (*condition).clone()
+        } else {
+            let (first, text) = texts.iter().rev().find(|t| t.0 <= at)?;
+            let number = i64::try_from(at - first).ok()?;
+            has(text.first..text.first + text.column.most, number)
+        };
+        Some((names.get(at)?.clone(), expr))
+    };
+    Ok(DesignSpec {
+        intercept: true,
+        outcome: out.label,
+        terms: chosen.into_iter().filter_map(term).collect(),
+        metadata: out.metadata,
+    })
+}
+
+/// Whether one of the slots holds this number.
+fn has(slots: std::ops::Range<usize>, number: i64) -> Expr {
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "numbers of words are below 2^21"
+    )]
+    let of = |slot| {
+        Expr::Compare(
+            Comparison::Equal,
+            Box::new(Expr::Column(slot)),
+            Box::new(Expr::Constant(number as f64)),
+        )
+    };
+    let either = |a, b| Expr::Or(Box::new(a), Box::new(b));
+    slots.map(of).reduce(either).unwrap_or(Expr::Constant(0.0))
+}
+
+fn features(
+    named: Named<'_>,
+    design: &Design,
+    refuse: impl Fn(String) -> Refusal,
+) -> Result<Spec, Refusal> {
+    let schema = named.schema;
     if !design.intercept {
         return Err(refuse(
             "naive Bayes has class sizes; a formula without an intercept says nothing".to_owned(),
         ));
+    }
+    if named.mentions_text(design.response.expr()) {
+        return Err(refuse("a text cannot be the outcome".to_owned()));
     }
     let (negative, positive) = classes(&design.response);
     let mut out = Spec::new(
@@ -45,8 +334,19 @@ pub(crate) fn spec(schema: &Schema, spec: &NaiveBayesSpec) -> Result<Spec, Refus
         vec![negative, positive.clone()],
     );
     let mut conditions: Vec<(String, Expr)> = Vec::new();
+    let mut texts: Vec<&Tokens> = Vec::new();
     let mut squares = String::new();
     for t in &design.terms {
+        if let Some(text) = named.text(&t.expr) {
+            texts.push(text);
+            continue;
+        }
+        if named.mentions_text(&t.expr) {
+            return Err(refuse(format!(
+                "{} computes with a text, which is no number",
+                t.name
+            )));
+        }
         match &t.expr {
             Expr::Level { column, level } => {
                 let (name, levels) = levels(schema, *column)
@@ -63,7 +363,13 @@ pub(crate) fn spec(schema: &Schema, spec: &NaiveBayesSpec) -> Result<Spec, Refus
                     });
                 }
                 out.formula
-                    .push(indicator(schema, *column, *level, &t.name, &of, &design));
+                    .push(indicator(schema, *column, *level, &t.name, &of, design));
+            }
+            Expr::Column(column) if named.slot(*column).is_some() => {
+                return Err(refuse(format!(
+                    "{} numbers a word and is no size; name the text itself",
+                    t.name
+                )));
             }
             Expr::Column(column) => {
                 let name = name(schema, *column);
@@ -98,8 +404,27 @@ pub(crate) fn spec(schema: &Schema, spec: &NaiveBayesSpec) -> Result<Spec, Refus
     }
     let most = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
     out.items = Items::indicators(conditions, most);
-    out.metadata = metadata(schema, &design, &positive, &squares);
+    add_words(&mut out, &texts);
+    out.metadata = metadata(schema, design, &texts, &positive, &squares);
     Ok(out)
+}
+
+/// Adds every word of the texts as a feature.
+fn add_words(out: &mut Spec, texts: &[&Tokens]) {
+    for text in texts {
+        let items = words(text);
+        out.formula
+            .extend(items.names.iter().map(|name| Term::Indicator {
+                term: name.clone(),
+                feature: name.clone(),
+                reference: None,
+            }));
+        out.items = if out.items.names.is_empty() {
+            items
+        } else {
+            out.items.clone().and(items)
+        };
+    }
 }
 
 /// The dummy of a level. Of two levels the first has no count of its own: the second's weight says all.
@@ -168,7 +493,13 @@ fn classes(response: &Response) -> (String, String) {
 }
 
 /// The public facts that let the released model predict by itself.
-fn metadata(schema: &Schema, design: &Design, positive: &str, squares: &str) -> Value {
+fn metadata(
+    schema: &Schema,
+    design: &Design,
+    texts: &[&Tokens],
+    positive: &str,
+    squares: &str,
+) -> Value {
     let mut used = Vec::new();
     let mut visit = |e: &Expr| match e {
         Expr::Column(c) | Expr::Code(c) | Expr::Level { column: c, .. } => used.push(*c),
@@ -176,15 +507,26 @@ fn metadata(schema: &Schema, design: &Design, positive: &str, squares: &str) -> 
     };
     design.terms.iter().for_each(|t| t.expr.walk(&mut visit));
     design.response.expr().walk(&mut visit);
+    for t in texts {
+        used.extend(t.first..t.first + t.column.most);
+    }
     used.sort_unstable();
     used.dedup();
     let columns = used.iter().filter_map(|c| schema.columns.get(*c).cloned());
-    json!({
+    let mut facts = json!({
         "formula": format!("{}{squares}", design.formula),
         "response": design.response.name(),
         "positive": positive,
         "columns": Schema { columns: columns.collect() },
-    })
+    });
+    if let (false, Value::Object(fields)) = (texts.is_empty(), &mut facts) {
+        let about = |t: &&Tokens| {
+            let names = t.column.vocabulary.names();
+            json!({"column": t.column.name, "slots": t.column.most, "words": names})
+        };
+        fields.insert("texts".to_owned(), texts.iter().map(about).collect());
+    }
+    facts
 }
 
 fn payment(currency: Currency, payment: &Payment) -> CountsPayment {
@@ -213,11 +555,11 @@ pub(crate) fn config(spec: &NaiveBayesSpec, currency: Currency, paid: &Payment) 
 /// What to expect of the counts.
 pub(crate) fn accuracy(
     facts: &Facts<'_>,
-    schema: &Schema,
+    named: Named<'_>,
     spec: &NaiveBayesSpec,
     paid: &Payment,
 ) -> Option<String> {
-    let spec = self::spec(schema, spec).ok()?;
+    let spec = self::spec(named, spec, None).ok()?;
     let factors = u32::try_from(spec.factors.len()).ok()?;
     // an upper bound: numeric features take two shares each
     let shares = factors + spec.items.most + 2 * u32::try_from(spec.numeric.len()).ok()?;
@@ -273,6 +615,14 @@ mod tests {
             formula: formula.to_owned(),
             positive: None,
             smoothing: Some(1.0),
+            features: None,
+        }
+    }
+
+    fn named(schema: &Schema) -> Named<'_> {
+        Named {
+            schema,
+            tokens: &[],
         }
     }
 
@@ -316,7 +666,7 @@ mod tests {
             "y ~ three + two + `x value` + (z > 0)",
             "y ~ relevel(three, ref = \"b\") + relevel(two, ref = \"q\") + z",
         ] {
-            let spec = self::spec(&schema, &spec_of(formula)).unwrap();
+            let spec = self::spec(named(&schema), &spec_of(formula), None).unwrap();
             let config = Config {
                 smoothing: Some(1.0),
                 ..Config::new(CountsPayment::Pure {
@@ -385,7 +735,7 @@ mod tests {
             "y ~ 0 + three",
             "y ~ w",
         ] {
-            let refusal = check(&schema(), &spec_of(formula)).unwrap_err();
+            let refusal = check(named(&schema()), None, &spec_of(formula)).unwrap_err();
             assert!(!refusal.to_string().is_empty(), "{formula}");
         }
     }

@@ -2,33 +2,40 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use reticent_accounting::Relation;
 use reticent_ledger::{Identity, Ledger};
-use serde_json::json;
+use reticent_mechanisms::rows::{Column, Schema};
+use reticent_mechanisms::source::RowSource;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy};
+use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy, Policy};
 use crate::failure::{Error, Failure};
 use crate::outcome::Refusal;
 use crate::register::{self, Registration};
 use crate::scan::{self, Files, Layout, Rejects};
+use crate::tokens::{self, Tokens};
 
-/// What the scanner needs to know of a declaration.
+/// What the scanner needs to know of a declaration. Columns of tokens are texts to it, without a value of their own.
 pub fn layout(dataset: &Dataset) -> Layout {
+    let (columns, policies): (Vec<Column>, Vec<Option<&Policy>>) =
+        tokens::of_files(&dataset.schema, &dataset.tokens)
+            .into_iter()
+            .map(|(column, at)| (column, at.and_then(|at| dataset.policies.get(at))))
+            .unzip();
     Layout {
-        schema: dataset.schema.clone(),
-        missing_values: dataset
-            .policies
+        schema: Arc::new(Schema { columns }),
+        missing_values: policies
             .iter()
-            .map(|p| p.missing_values.clone())
+            .map(|p| p.map_or_else(Vec::new, |p| p.missing_values.clone()))
             .collect(),
-        rejects: dataset
-            .policies
+        rejects: policies
             .iter()
             .map(|p| Rejects {
-                missing: matches!(p.missing, MissingPolicy::Reject),
-                other: matches!(p.other, OtherPolicy::Reject),
+                missing: p.is_some_and(|p| matches!(p.missing, MissingPolicy::Reject)),
+                other: p.is_some_and(|p| matches!(p.other, OtherPolicy::Reject)),
                 outside: false,
             })
             .collect(),
@@ -44,6 +51,11 @@ pub fn files(dataset: &Dataset) -> Result<Files, Failure> {
         Format::Parquet => scan::Format::Parquet,
     };
     Ok(Files::open(paths, format, layout(dataset)).map_err(Error::Source)?)
+}
+
+/// The rows as the door takes them: those of the files, texts of `tokens` columns as slots.
+pub fn rows(dataset: &Dataset, files: Files) -> Box<dyn RowSource> {
+    tokens::source(files, &dataset.schema, &dataset.tokens)
 }
 
 /// Registers a data set: reads every row once, refuses rows the policies reject, creates the ledger with
@@ -180,7 +192,11 @@ fn declaration(dataset: &Dataset) -> [u8; 32] {
         .map(|p| p.missing_values.as_slice())
         .collect();
     let unit = dataset.unit.to_json();
-    let declared = json!([dataset.schema.digest(), unit, dataset.rows, missing]);
+    let mut declared = json!([dataset.schema.digest(), unit, dataset.rows, missing]);
+    if let (false, Value::Array(list)) = (dataset.tokens.is_empty(), &mut declared) {
+        // Without texts the digest is what it was before there were any.
+        list.push(dataset.tokens.iter().map(Tokens::digest).collect());
+    }
     Sha256::digest(declared.to_string().as_bytes()).into()
 }
 

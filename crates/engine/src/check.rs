@@ -5,6 +5,7 @@ use reticent_mechanisms::program::{Expr, Split, SplitBy};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::{counters, running};
 
+use crate::bayes::{self, Named};
 use crate::dataset::{Dataset, Unit, distinct};
 use crate::formula::{self, Family, FormulaError};
 use crate::kinds::{Binning, KindSpec, RunningTotalSpec};
@@ -12,6 +13,7 @@ use crate::methods;
 use crate::outcome::Refusal;
 use crate::plan::{Plan, ReleaseSpec, SplitKey, SplitSpec};
 use crate::suggest;
+use crate::tokens::{self, Tokens};
 
 /// Records that a content split must be able to tell apart.
 const SMALLEST_DOMAIN: u128 = 10_000;
@@ -134,10 +136,9 @@ fn check_release(
             .map(drop)
             .map_err(|e| Refusal::request(e.to_string()).for_key(key))
     };
+    let named = Named::of(dataset);
     let model = |text: &str, positive: Option<&str>, want: Family| {
-        formula::compile_within(text, schema, filter, positive, want)
-            .map(drop)
-            .map_err(|e| Refusal::request(e.to_string()).for_key("formula"))
+        model_formula(dataset, filter, text, positive, want)
     };
     match &release.kind {
         KindSpec::Sum(s) => expression(&s.of, "of"),
@@ -198,6 +199,8 @@ fn check_release(
             }
             Ok(())
         }
+        // The formula is that of the selection, which has been checked.
+        KindSpec::Logistic(s) if s.features.is_some() => Ok(()),
         KindSpec::Logistic(s) if s.extra.levels.is_empty() => {
             model(&s.formula, s.positive.as_deref(), Family::Logistic)
         }
@@ -207,10 +210,8 @@ fn check_release(
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
-        KindSpec::NaiveBayes(s) => {
-            model(&s.formula, s.positive.as_deref(), Family::Logistic)?;
-            crate::bayes::check(schema, s)
-        }
+        KindSpec::NaiveBayes(s) => bayes::check(named, filter, s),
+        KindSpec::Select(s) => bayes::candidates(named, s).map(drop),
         KindSpec::Count
         | KindSpec::Auc(_)
         | KindSpec::Roc(_)
@@ -221,6 +222,37 @@ fn check_release(
             None => Ok(()),
         },
     }
+}
+
+/// A formula of numbers and levels; texts have kinds of their own.
+fn model_formula(
+    dataset: &Dataset,
+    filter: Option<&Expr>,
+    text: &str,
+    positive: Option<&str>,
+    want: Family,
+) -> Result<(), Refusal> {
+    let schema = &*dataset.schema;
+    let refuse_text = |of: &Tokens| {
+        Refusal::request(format!("`{}` is a text of words, not a number", of.column.name))
+            .for_key("formula")
+            .accepting("Use it in a naive_bayes release, or choose words in a select release and write features = \"…\" here.")
+    };
+    let design = formula::compile_within(text, schema, filter, positive, want).map_err(|e| {
+        let with_texts = tokens::named(schema, &dataset.tokens);
+        let mentioned = |t: &&Tokens| text.contains(&t.column.name);
+        match dataset.tokens.iter().find(mentioned) {
+            Some(of) if formula::compile(text, &with_texts, positive, want).is_ok() => {
+                refuse_text(of)
+            }
+            _ => Refusal::request(e.to_string()).for_key("formula"),
+        }
+    })?;
+    let slot = design.terms.iter().find_map(|t| match t.expr {
+        Expr::Column(at) => Named::of(dataset).slot(at),
+        _ => None,
+    });
+    slot.map_or(Ok(()), |of| Err(refuse_text(of)))
 }
 
 /// Steps of a running total exist, are not too many, and are given where the column does not say them.
@@ -579,8 +611,8 @@ epsilon = "0.5"
                 &["line 18", "no effect"],
             ),
             (
-                PLAN.replace("kind = \"roc\"", "kind = \"select\""),
-                &["planned", "`top_k` release"],
+                PLAN.replace("kind = \"roc\"", "kind = \"verify\""),
+                &["planned", "\"select\""],
             ),
             (
                 PLAN.replace("model = \"income\"", "model = \"incom\""),

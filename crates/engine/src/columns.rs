@@ -1,19 +1,26 @@
 //! The `[columns.…]` tables of `dataset.toml`: types, bounds, levels and reading policies.
 
+use std::path::Path;
+
 use reticent_accounting::{Rational, rational_to_f64};
 use reticent_mechanisms::rows::{Column, Kind, Missing, Schema};
 
 use crate::dataset::{BOOLEAN_LEVELS, MissingPolicy, OtherPolicy, Policy};
 use crate::document::{Item, Section};
 use crate::outcome::Refusal;
+use crate::text::TextColumn;
+use crate::tokens::Tokens;
 
 /// Whole numbers beyond this are not exact as doubles.
 const EXACT: i64 = 1 << 53;
 const MOST_COLUMNS: usize = 20_000;
 const MOST_LEVELS: usize = 1_000_000;
 
-/// The schema and the policies, in file order.
-pub(crate) fn columns(item: &Item<'_>, fix: &str) -> Result<(Schema, Vec<Policy>), Refusal> {
+/// Schema and policies in file order, and which columns of the schema are slots of texts.
+pub(crate) type Columns = (Schema, Vec<Policy>, Vec<Tokens>);
+
+/// Reads all columns; `folder` is where word files are looked for.
+pub(crate) fn columns(item: &Item<'_>, folder: &Path, fix: &str) -> Result<Columns, Refusal> {
     let mut section = item.section(fix)?;
     let declared = section.all();
     if declared.is_empty() || declared.len() > MOST_COLUMNS {
@@ -26,22 +33,57 @@ pub(crate) fn columns(item: &Item<'_>, fix: &str) -> Result<(Schema, Vec<Policy>
     }
     let mut columns = Vec::with_capacity(declared.len());
     let mut policies = Vec::with_capacity(declared.len());
+    let mut tokens: Vec<Tokens> = Vec::new();
+    let mut names = std::collections::HashSet::new();
     for (name, item) in declared {
-        let (column, policy) = column(name, &item, fix)?;
+        let own = name.trim().to_owned();
+        let read = column(name, &item, folder, fix)?;
+        let first = columns.len();
+        match read {
+            Read::Plain(column, policy) => {
+                columns.push(column);
+                policies.push(policy);
+            }
+            Read::Text(column) => {
+                let slots = column.columns();
+                policies.extend(slots.iter().map(|_| Policy {
+                    missing: MissingPolicy::Impute,
+                    other: OtherPolicy::Drop,
+                    missing_values: vec![String::new()],
+                }));
+                columns.extend(slots);
+                tokens.push(Tokens { first, column });
+            }
+        }
         // TOML refuses the same key twice; names that differ only in surrounding space would still
-        // collide, because header cells are trimmed.
-        if columns
+        // collide, because header cells are trimmed. So would a column named as the slot of a text.
+        let fresh = columns
             .iter()
-            .any(|c: &Column| c.name.trim() == column.name.trim())
-        {
+            .skip(first)
+            .all(|c| names.insert(c.name.trim().to_owned()));
+        let slot = tokens.last().is_some_and(|t| t.first == first);
+        if !fresh || (slot && !names.insert(own)) {
             return Err(item
                 .refuse("a column of this name is declared twice")
-                .accepting("Remove one of the two."));
+                .accepting("Remove one of the two; a column of tokens has slots `name.1`, `name.2`, … besides."));
         }
-        columns.push(column);
-        policies.push(policy);
+        if columns.len() > MOST_COLUMNS {
+            return Err(item
+                .refuse(format!(
+                    "more than {MOST_COLUMNS} columns and slots are declared"
+                ))
+                .accepting("Declare fewer columns, or a smaller `most`."));
+        }
     }
-    Ok((Schema { columns }, policies))
+    Ok((Schema { columns }, policies, tokens))
+}
+
+/// A declared column.
+enum Read {
+    /// One that is read as it is.
+    Plain(Column, Policy),
+    /// One that becomes slots.
+    Text(TextColumn),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -51,9 +93,10 @@ enum Type {
     Text,
     Boolean,
     Id,
+    Tokens,
 }
 
-fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), Refusal> {
+fn column(name: String, item: &Item<'_>, folder: &Path, fix: &str) -> Result<Read, Refusal> {
     if name.trim() != name || name.is_empty() {
         return Err(item
             .refuse("a column name may not be empty or start or end with space")
@@ -66,13 +109,19 @@ fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), 
         ("text", Type::Text),
         ("boolean", Type::Boolean),
         ("id", Type::Id),
+        ("tokens", Type::Tokens),
     ];
     let kind = section
         .need(
             "type",
-            "Write type = \"integer\", \"real\", \"text\", \"boolean\" or \"id\".",
+            "Write type = \"integer\", \"real\", \"text\", \"boolean\", \"id\" or \"tokens\".",
         )?
         .word(&words)?;
+    if kind == Type::Tokens {
+        let column = crate::tokens::read(&mut section, name, folder)?;
+        section.finish()?;
+        return Ok(Read::Text(column));
+    }
     if kind == Type::Id {
         section.finish().map_err(|r| {
             r.accepting("An id column has no further keys: it is never used as a value.")
@@ -82,14 +131,12 @@ fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), 
             other: OtherPolicy::Drop,
             missing_values: vec![String::new()],
         };
-        return Ok((
-            Column {
-                name,
-                kind: Kind::Id,
-                missing: Missing::Drop,
-            },
-            policy,
-        ));
+        let column = Column {
+            name,
+            kind: Kind::Id,
+            missing: Missing::Drop,
+        };
+        return Ok(Read::Plain(column, policy));
     }
     let (kind, other) = match kind {
         Type::Integer | Type::Real => (bounds(&mut section, &name, kind)?, OtherPolicy::Drop),
@@ -98,7 +145,7 @@ fn column(name: String, item: &Item<'_>, fix: &str) -> Result<(Column, Policy), 
     let missing_values = missing_values(&mut section, &kind)?;
     let (missing, policy) = missing(&mut section, &kind)?;
     section.finish()?;
-    Ok((
+    Ok(Read::Plain(
         Column {
             name,
             kind,

@@ -17,6 +17,7 @@ use crate::columns::columns;
 use crate::document::{self, Item, Section};
 use crate::outcome::Refusal;
 use crate::parameter::{Delta, Epsilon, Rho};
+use crate::tokens::Tokens;
 
 /// The two levels of a `boolean` column; cells such as `TRUE` or `0` are read as one of them.
 pub const BOOLEAN_LEVELS: [&str; 2] = ["false", "true"];
@@ -146,6 +147,8 @@ pub struct Dataset {
     pub schema: Arc<Schema>,
     /// Reading policy of each column, in schema order.
     pub policies: Vec<Policy>,
+    /// Texts of the files whose slots are columns of the schema.
+    pub tokens: Vec<Tokens>,
 }
 
 impl Dataset {
@@ -241,7 +244,11 @@ fn dataset(top: &mut Section<'_>, file: &Path) -> Result<Dataset, Refusal> {
     };
     let (ledger, auto_register) = ledger(top, file)?;
     let columns_fix = "Declare every column that plans may use, for example [columns.age] with type = \"integer\", lower = 17, upper = 90.";
-    let (schema, policies) = columns(&top.need("columns", columns_fix)?, columns_fix)?;
+    let (schema, policies, tokens) = columns(
+        &top.need("columns", columns_fix)?,
+        folder(file),
+        columns_fix,
+    )?;
     let unit = match top.get("unit") {
         None => Unit::Row,
         Some(item) => unit(&item, &schema)?,
@@ -264,6 +271,7 @@ fn dataset(top: &mut Section<'_>, file: &Path) -> Result<Dataset, Refusal> {
         auto_register,
         schema: Arc::new(schema),
         policies,
+        tokens,
     })
 }
 

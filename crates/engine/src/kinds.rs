@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use crate::formula;
 pub use models::{
     CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair,
-    Reported, ThresholdSpec,
+    Reported, SelectSpec, Selected, ThresholdSpec,
 };
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 20] = [
     "count",
     "sum",
     "mean",
@@ -39,6 +39,7 @@ pub(crate) const NAMES: [&str; 19] = [
     "covariance",
     "regress",
     "naive_bayes",
+    "select",
     "auc",
     "roc",
     "threshold",
@@ -84,6 +85,8 @@ pub enum KindSpec {
     Regress(RegressSpec),
     /// Naive Bayes.
     NaiveBayes(NaiveBayesSpec),
+    /// Features that tell two classes apart.
+    Select(SelectSpec),
     /// Area under the ROC curve of a released logistic model, without the curve.
     Auc(AucSpec),
     /// ROC curve of a released logistic model.
@@ -286,6 +289,8 @@ pub struct LogisticSpec {
     pub lambda: Option<Lambda>,
     /// What most plans leave out.
     pub extra: LogisticExtra,
+    /// The release whose choice among the formula's features is used.
+    pub features: Option<Selected>,
 }
 
 /// Fields of a `linear` regression.
@@ -312,6 +317,8 @@ pub struct NaiveBayesSpec {
     pub positive: Option<String>,
     /// Pseudo-count; a public rule on the noise chooses it if absent.
     pub smoothing: Option<f64>,
+    /// The release whose choice among the formula's features is used.
+    pub features: Option<Selected>,
 }
 
 /// A released model that a diagnostic examines.
@@ -446,6 +453,7 @@ impl KindSpec {
             Self::Regress(_) => "regress",
             Self::Threshold(_) => "threshold",
             Self::NaiveBayes(_) => "naive_bayes",
+            Self::Select(_) => "select",
             Self::Auc(_) => "auc",
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
@@ -461,9 +469,11 @@ impl KindSpec {
     /// The part it reads when the plan has a split and names none: fits train, diagnostics test.
     pub fn default_part(&self) -> Option<&'static str> {
         match self {
-            Self::Logistic(_) | Self::Linear(_) | Self::Covariance(_) | Self::NaiveBayes(_) => {
-                Some("train")
-            }
+            Self::Logistic(_)
+            | Self::Linear(_)
+            | Self::Covariance(_)
+            | Self::NaiveBayes(_)
+            | Self::Select(_) => Some("train"),
             Self::Auc(_) | Self::Roc(_) | Self::Residuals(_) | Self::BinnedResiduals(_) => {
                 Some("test")
             }
@@ -480,6 +490,10 @@ impl KindSpec {
             Self::Roc(s) => s.models.iter().collect(),
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
+            Self::Logistic(LogisticSpec { features, .. })
+            | Self::NaiveBayes(NaiveBayesSpec { features, .. }) => {
+                features.iter().map(|f| &f.from).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -562,7 +576,10 @@ impl KindSpec {
                         "formula": text(&s.formula), "positive": s.positive, "scale": scale,
                         "data_norm": s.data_norm, "clip": s.clip.name(), "lambda": lambda,
                     }),
-                    |fields| s.extra.canonical(fields),
+                    |fields| {
+                        s.extra.canonical(fields);
+                        Selected::canonical(s.features.as_ref(), fields);
+                    },
                 )
             }
             Self::Linear(s) => with(
@@ -604,9 +621,11 @@ impl KindSpec {
                     ],
                 )
             }
-            Self::NaiveBayes(s) => {
-                json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing})
-            }
+            Self::NaiveBayes(s) => with(
+                json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing}),
+                |fields| Selected::canonical(s.features.as_ref(), fields),
+            ),
+            Self::Select(s) => s.canonical(),
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod smartnoise;
 pub mod stream;
 pub mod suggest;
 pub mod text;
+pub mod tokens;
 
 pub use failure::{Error, Failure};
 pub use reticent_accounting as accounting;

@@ -16,8 +16,9 @@ use crate::dataset::{Dataset, Unit};
 pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let columns = &dataset.schema.columns;
+    let files = crate::tokens::of_files(&dataset.schema, &dataset.tokens);
     writer
-        .write_record(columns.iter().map(|c| c.name.as_bytes()))
+        .write_record(files.iter().map(|(c, _)| c.name.as_bytes()))
         .map_err(cause)?;
     let rated = dataset.positive_rate.and_then(|rate| {
         let two = |c: &Column| matches!(&c.kind, Kind::Levels { levels, .. } if levels.len() == 2);
@@ -30,7 +31,13 @@ pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Re
     };
     let mut noise = Seeded::new(seed);
     for row in 0..rows {
-        for (index, column) in columns.iter().enumerate() {
+        for (column, index) in &files {
+            let Some(index) = *index else {
+                let text = dataset.tokens.iter().find(|t| t.column.name == column.name);
+                let words = text.map_or_else(String::new, |t| t.column.mock(&mut noise));
+                writer.write_field(words).map_err(cause)?;
+                continue;
+            };
             let rate = rated.filter(|r| r.0 == index).map(|r| r.1);
             let cell = match &column.kind {
                 Kind::Id => {

@@ -1,5 +1,7 @@
 //! Released models: read back from a release, turned into the linear predictor of a row.
 
+use std::collections::HashMap;
+
 use reticent_mechanisms::program::{Expr, Function};
 use reticent_mechanisms::rows::Schema;
 use serde_json::Value;
@@ -19,6 +21,19 @@ pub struct Model {
     pub intercept: f64,
     /// Name and coefficient of every other column of the design.
     pub coefficients: Vec<(String, f64)>,
+    /// Texts among the terms of the formula.
+    pub texts: Vec<TextWeights>,
+}
+
+/// What the words of a text add to the linear predictor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextWeights {
+    /// The column of texts.
+    pub column: String,
+    /// Number of its slots.
+    pub slots: usize,
+    /// By the number of the word; the last is that of "no word".
+    pub weights: Vec<f64>,
 }
 
 /// What a release is computed from besides the rows: a model, or any other released value.
@@ -53,6 +68,54 @@ fn family(value: &Value) -> Option<Family> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ModelError(pub String);
+
+impl TextWeights {
+    /// The sum of the weights of a record's words.
+    fn predictor(&self, schema: &Schema) -> Result<Expr, ModelError> {
+        let mut sum = Expr::Constant(0.0);
+        for i in 1..=self.slots {
+            let name = format!("{}.{i}", self.column);
+            let Some(at) = schema.position(&name) else {
+                return Err(ModelError(format!(
+                    "the model reads {} words of the text {}, which this data set does not have",
+                    self.slots, self.column
+                )));
+            };
+            let slot = Box::new(Expr::Column(at));
+            sum = sum.add(Expr::Lookup(slot, self.weights.clone()));
+        }
+        Ok(sum)
+    }
+}
+
+/// The texts of a released model; their words leave the coefficients, and each text gets one of 1.
+fn texts(value: &Value, coefficients: &mut Vec<(String, f64)>) -> Vec<TextWeights> {
+    let mut found = Vec::new();
+    let list = value.get("texts").and_then(Value::as_array);
+    for text in list.into_iter().flatten() {
+        let column = text.get("column").and_then(Value::as_str).unwrap_or("");
+        let slots = text.get("slots").and_then(Value::as_u64).unwrap_or(0);
+        let words = text.get("words").and_then(Value::as_array);
+        let names = words.into_iter().flatten().filter_map(Value::as_str);
+        let places: HashMap<String, usize> =
+            names.map(|w| format!("{column}={w}")).zip(0..).collect();
+        let mut weights = vec![0.0; places.len() + 1];
+        coefficients.retain(|(name, weight)| match places.get(name) {
+            Some(at) => {
+                weights[*at] = *weight;
+                false
+            }
+            None => true,
+        });
+        coefficients.push((formula::quote_name(column), 1.0));
+        found.push(TextWeights {
+            column: column.to_owned(),
+            slots: usize::try_from(slots).unwrap_or(0),
+            weights,
+        });
+    }
+    found
+}
 
 impl Model {
     /// Reads the value of a `logistic` or `linear` release. For a linear model the prediction coefficients
@@ -93,23 +156,36 @@ impl Model {
                 }
             }
         }
+        let texts = texts(value, &mut coefficients);
         Ok(Self {
             family,
             formula,
             positive: text("positive"),
             intercept,
             coefficients,
+            texts,
         })
     }
 
     /// The design over a schema, checked against the coefficients' names.
     pub fn design(&self, schema: &Schema) -> Result<Design, ModelError> {
-        let design = formula::compile(&self.formula, schema, self.positive.as_deref(), self.family)
-            .map_err(|e| {
+        let positive = self.positive.as_deref();
+        let names = self.texts.iter().map(|t| t.column.as_str());
+        let named = crate::tokens::with_texts(schema, names);
+        let mut design =
+            formula::compile(&self.formula, &named, positive, self.family).map_err(|e| {
                 ModelError(format!(
                     "the model's formula does not fit this data set: {e}"
                 ))
             })?;
+        let plain = schema.columns.len();
+        for term in &mut design.terms {
+            if let Expr::Column(at) = term.expr
+                && let Some(text) = at.checked_sub(plain).and_then(|i| self.texts.get(i))
+            {
+                term.expr = text.predictor(schema)?;
+            }
+        }
         for (name, _) in &self.coefficients {
             if !design.terms.iter().any(|t| t.name == *name) {
                 return Err(ModelError(format!(

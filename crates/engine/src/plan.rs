@@ -413,16 +413,12 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
 
 /// Refuses an unknown kind, naming the nearest one and those planned for later.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 2] = ["select", "verify"];
+    const PLANNED: [&str; 1] = ["verify"];
     let known = crate::kinds::NAMES;
     if PLANNED.contains(&name) {
-        let instead = match name {
-            "select" => " A `top_k` release chooses values of a column.",
-            _ => "",
-        };
         return item
             .refuse("this kind is planned but not available yet")
-            .accepting(format!("Available: {}.{instead}", document::quoted(&known)));
+            .accepting(format!("Available: {}.", document::quoted(&known)));
     }
     item.refuse("not a kind of release")
         .accepting(match suggest::nearest(name, known) {

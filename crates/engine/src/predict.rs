@@ -31,6 +31,11 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         .ok_or_else(|| {
             refuse("the model does not say which columns it was fitted on".to_owned())
         })?;
+    if value.get("texts").is_some() {
+        return Err(refuse("the model reads words of texts".to_owned())
+            .accepting("Models with columns of tokens can be examined by a plan (roc, binned_residuals), not used by `predict`.")
+            .into());
+    }
     let threshold = threshold.map(threshold_of).transpose()?;
     if value.get("family").and_then(Value::as_str) == Some("one_against_rest") {
         if threshold.is_some() {

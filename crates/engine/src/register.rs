@@ -375,10 +375,7 @@ impl Report<'_> {
                 let missing = self.means_missing(index, raw.trim_ascii());
                 if raw.len() > FIELD_CAP {
                     let fix = "a quote may have been left open; shorten the text";
-                    return Some((
-                        "the identifier is longer than a mebibyte".into(),
-                        fix.into(),
-                    ));
+                    return Some(("the cell is longer than a mebibyte".into(), fix.into()));
                 }
                 return (missing && rejects.missing).then(|| {
                     let fix = "fill the cell, or set `missing` to \"drop\": rows without identifier count as one unit";
@@ -566,10 +563,7 @@ mod tests {
         });
         assert_eq!(report.total_errors, 3);
         assert_eq!(report.errors[0].value, format!("{}…", "y".repeat(40)));
-        assert_eq!(
-            report.errors[1].what,
-            "the identifier is longer than a mebibyte"
-        );
+        assert_eq!(report.errors[1].what, "the cell is longer than a mebibyte");
         assert_eq!(report.errors[2].what, "the text is longer than a mebibyte");
         let many = format!("age,income,group,person\n{}", "x,1,a,p\n".repeat(500));
         let report = csv_report(many.as_bytes(), layout());

@@ -143,6 +143,7 @@ mod tests {
             ("real", "type = \"real\"\nlower = 0\nupper = 1"),
             ("text", "type = \"text\"\nlevels = [\"a\"]"),
             ("boolean", "type = \"boolean\""),
+            ("tokens", "type = \"tokens\"\nmost = 2\nhashed = 8"),
         ] {
             // `impute` is only asked for with the policy it belongs to, and is always asked about.
             let text = dataset("", "", "", "", &format!("{column}\n{UNLIKE}"));
@@ -167,6 +168,7 @@ mod tests {
             "top_k" => "column = \"x\"\nk = 1",
             "crosstab" | "covariance" => "columns = [\"x\"]",
             "logistic" | "linear" | "naive_bayes" => "formula = \"y ~ x\"",
+            "select" => "features = [\"(x > 1)\"]\nlabel = \"y\"\nkeep = { top = 1 }",
             "regress" => "from = \"cov\"\nformula = \"y ~ x\"",
             "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",

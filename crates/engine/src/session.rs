@@ -305,7 +305,7 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
         progress("checking that the data are the registered ones");
         books::check_fingerprint(&resolved.dataset, &ledger, &files)?;
         let mut door = Private::new(
-            Box::new(files),
+            books::rows(&resolved.dataset, files),
             resolved.unit(),
             resolved.dataset.rows,
             ledger,

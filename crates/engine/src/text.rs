@@ -13,6 +13,7 @@
 //! "no word". So memory is s numbers per text, whatever the vocabulary.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, OTHER_CODE, Schema};
 use reticent_mechanisms::source::{Memory, SourceError};
+use reticent_noise::Noise;
 use reticent_statistics::features::Items;
 use sha2::{Digest, Sha256};
 
@@ -51,6 +53,13 @@ impl Tokenizer {
             .map(str::to_lowercase)
             .filter(|w| !self.stop.contains(w))
     }
+
+    /// The stop words, sorted.
+    pub(crate) fn stop_words(&self) -> Vec<&str> {
+        let mut words: Vec<&str> = self.stop.iter().map(String::as_str).collect();
+        words.sort_unstable();
+        words
+    }
 }
 
 /// Which words there are.
@@ -58,10 +67,10 @@ impl Tokenizer {
 pub enum Vocabulary {
     /// A public list; other words do not count.
     Words(Words),
-    /// 2^bits buckets by a salted hash: nothing need be known about the words.
+    /// Buckets by a salted hash: nothing need be known about the words.
     Hashed {
-        /// 1 to 20.
-        bits: u32,
+        /// How many.
+        buckets: u32,
         /// Public salt.
         salt: String,
     },
@@ -92,7 +101,7 @@ impl Vocabulary {
     pub fn names(&self) -> Vec<String> {
         match self {
             Self::Words(w) => w.names.clone(),
-            Self::Hashed { bits, .. } => (0..buckets(*bits)).map(|b| format!("#{b}")).collect(),
+            Self::Hashed { buckets, .. } => (0..*buckets).map(|b| format!("#{b}")).collect(),
         }
     }
 
@@ -100,7 +109,18 @@ impl Vocabulary {
     pub fn len(&self) -> u32 {
         match self {
             Self::Words(w) => u32::try_from(w.names.len()).unwrap_or(u32::MAX),
-            Self::Hashed { bits, .. } => buckets(*bits),
+            Self::Hashed { buckets, .. } => *buckets,
+        }
+    }
+
+    /// A digest of the words in their order, or of salt and number of buckets.
+    pub(crate) fn digest(&self) -> String {
+        match self {
+            Self::Words(w) => {
+                let names: Vec<&str> = w.names.iter().map(String::as_str).collect();
+                hex(&sha(&names))
+            }
+            Self::Hashed { buckets, salt } => format!("{buckets} {}", hex(&sha(&[salt]))),
         }
     }
 
@@ -112,26 +132,35 @@ impl Vocabulary {
     fn number(&self, word: &str) -> Option<u32> {
         match self {
             Self::Words(w) => w.numbers.get(word).copied(),
-            Self::Hashed { bits, salt } => {
+            Self::Hashed { buckets, salt } => {
                 let first = digest(&[salt, word]);
-                u32::try_from(first % u64::from(buckets(*bits))).ok()
+                u32::try_from(first.checked_rem(u64::from(*buckets))?).ok()
             }
         }
     }
 }
 
-fn buckets(bits: u32) -> u32 {
-    1 << bits.clamp(1, 20)
-}
-
-fn digest(parts: &[&str]) -> u64 {
+fn sha(parts: &[&str]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
-    let all: [u8; 32] = hash.finalize().into();
-    all.iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b))
+    hash.finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, b| {
+        let _ = write!(out, "{b:02x}");
+        out
+    })
+}
+
+fn digest(parts: &[&str]) -> u64 {
+    sha(parts)
+        .iter()
+        .take(8)
+        .fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
 /// Which of a record's distinct words count when it has too many.
@@ -194,6 +223,25 @@ impl TextColumn {
                 all.into_iter().map(|w| w.0).collect()
             }
         }
+    }
+
+    /// A fake text: some of the words, each as likely as any other.
+    pub(crate) fn mock(&self, noise: &mut dyn Noise) -> String {
+        let mut below = |n: u64| noise.bits().checked_rem(n).unwrap_or(0);
+        let count = below(
+            u64::try_from(self.most)
+                .unwrap_or(u64::MAX)
+                .saturating_add(1),
+        );
+        let words = (0..count).map(|_| below(u64::from(self.vocabulary.len())));
+        let named = words.map(|n| match &self.vocabulary {
+            Vocabulary::Words(w) => {
+                let at = usize::try_from(n).unwrap_or(usize::MAX);
+                w.names.get(at).cloned().unwrap_or_default()
+            }
+            Vocabulary::Hashed { .. } => format!("w{n}"),
+        });
+        named.collect::<Vec<_>>().join(" ")
     }
 
     /// The declared columns of the slots.
@@ -362,7 +410,7 @@ mod tests {
         assert_eq!(c.columns().len(), 2);
         assert_eq!(c.items(1).names, ["free", "win", "lunch", "5"]);
         let hashed = Vocabulary::Hashed {
-            bits: 4,
+            buckets: 16,
             salt: "s".to_owned(),
         };
         assert_eq!(hashed.len(), 16);

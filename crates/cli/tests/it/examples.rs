@@ -21,12 +21,12 @@ fn example(name: &str) -> Folder {
     folder
 }
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text}"))
 }
 
 /// `price` and the final ledger agree exactly, in total and line by line, under both relations.
-fn price_equals_ledger(folder: &Folder, plan: &str) {
+pub(crate) fn price_equals_ledger(folder: &Folder, plan: &str) {
     let before = folder.path("dataset.toml");
     assert!(before.exists());
     let priced = json(&folder.reticent(&["price", plan, "--json"]).code(0).out);

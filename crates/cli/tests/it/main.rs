@@ -7,3 +7,4 @@ mod examples;
 mod lessons;
 mod streams;
 mod table;
+mod texts;

@@ -1,9 +1,10 @@
 //! Fields of the model kinds beyond those every plan has, and of what is read off released values for free.
 
+use reticent_statistics::features::{Keep, Method, Scoring};
 use serde_json::{Map, Value, json};
 
 use super::read::{formula_of, optional_count, positive_real, reference};
-use super::{Clip, DEFAULT_GRID_BITS, ModelRef};
+use super::{Clip, DEFAULT_GRID_BITS, KindSpec, ModelRef};
 use crate::document::Section;
 use crate::formula;
 use crate::outcome::Refusal;
@@ -323,4 +324,186 @@ impl ThresholdSpec {
     pub(super) fn canonical(&self) -> Value {
         json!({"method": match self.method { Point::Youden => "youden", Point::TopLeft => "topleft" }})
     }
+}
+
+/// The use of an earlier selection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected {
+    /// The `select` release, of the same plan.
+    pub from: ModelRef,
+    /// How many features it may have chosen.
+    pub most: u32,
+}
+
+impl Selected {
+    /// Reads `features = "sel"`; with it come formula and positive outcome of that release, which then must not be given.
+    pub(super) fn read(
+        section: &mut Section<'_>,
+        earlier: &[ReleaseSpec],
+    ) -> Result<Option<(Self, SelectSpec)>, Refusal> {
+        let Some(item) = section.get("features") else {
+            return Ok(None);
+        };
+        let why = "Name an earlier select release of this plan.";
+        if item.text(why)?.contains('#') {
+            return Err(item
+                .refuse("only a selection of the same plan can be used")
+                .accepting(why));
+        }
+        let from = reference(section, earlier, "features", &["select"], why)?;
+        let found = earlier.iter().find_map(|r| match (&r.kind, &from) {
+            (KindSpec::Select(s), ModelRef::Release(id)) if r.id == *id => Some(s.clone()),
+            _ => None,
+        });
+        for key in ["formula", "positive"] {
+            if let Some(item) = section.get(key) {
+                return Err(item
+                    .refuse("features and outcome are those of the selection")
+                    .accepting(format!("Remove `{key}`, or `features`.")));
+            }
+        }
+        Ok(found.map(|spec| {
+            let most = match (spec.keep, spec.method) {
+                (Keep::Top(k), _) => k,
+                (Keep::Above(_), Some(Method::SparseVector { answers })) => answers,
+                (Keep::Above(_), _) => u32::MAX,
+            };
+            (Self { from, most }, spec)
+        }))
+    }
+
+    /// Only what differs from the defaults, so that plans without this key keep their request ids.
+    pub(super) fn canonical(selected: Option<&Self>, fields: &mut Map<String, Value>) {
+        if selected.is_some() {
+            fields.insert("features".to_owned(), json!("selected"));
+        }
+    }
+}
+
+/// Fields of a `select`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectSpec {
+    /// label ~ features.
+    pub formula: String,
+    /// The level of the label that counts as positive.
+    pub positive: Option<String>,
+    /// Which features are kept.
+    pub keep: Keep,
+    /// By which score.
+    pub scoring: Scoring,
+    /// How; a rule on public numbers if absent.
+    pub method: Option<Method>,
+}
+
+impl SelectSpec {
+    pub(super) fn read(section: &mut Section<'_>) -> Result<Self, Refusal> {
+        let fix = "Write features = [\"text\"]: texts (columns of type = \"tokens\") and conditions such as \"(hours > 40)\".";
+        let item = section.need("features", fix)?;
+        let mut features: Vec<String> = Vec::new();
+        for element in item.list(fix)? {
+            let text = element.text(fix)?;
+            let name = formula::canonical(text).map_err(|e| element.refuse(e.to_string()))?;
+            if features.contains(&name) {
+                return Err(element
+                    .refuse("this feature is listed twice")
+                    .accepting("Remove one of the two."));
+            }
+            features.push(name);
+        }
+        if features.is_empty() || features.len() > 10_000 {
+            return Err(item
+                .refuse("between 1 and 10000 entries are accepted")
+                .accepting(fix));
+        }
+        let fix =
+            "Write the outcome that features should tell apart, for example label = \"spam\".";
+        let item = section.need("label", fix)?;
+        let label = formula::canonical(item.text(fix)?).map_err(|e| item.refuse(e.to_string()))?;
+        let formula = format!("{label} ~ {}", features.join(" + "));
+        if formula::canonical(&formula).is_err() {
+            return Err(item.refuse("not an outcome").accepting(fix));
+        }
+        let fix = "Write the level that counts as positive, for example positive = \"yes\".";
+        let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
+        let keep = keep(section)?;
+        let words = Scoring::ALL.map(|s| (s.name(), s));
+        let scoring = match section.get("scoring") {
+            None => Scoring::DifferenceCount,
+            Some(item) => item.word(&words)?,
+        };
+        Ok(Self {
+            formula,
+            positive,
+            keep,
+            scoring,
+            method: method(section)?,
+        })
+    }
+
+    pub(super) fn canonical(&self) -> Value {
+        let keep = match self.keep {
+            Keep::Top(k) => json!({"top": k}),
+            Keep::Above(t) => json!({"above": t}),
+        };
+        let size = match self.method {
+            Some(Method::Clusters(k)) => Some(k),
+            Some(Method::SparseVector { answers }) => Some(answers),
+            _ => None,
+        };
+        json!({
+            "formula": formula::canonical(&self.formula).unwrap_or_else(|_| self.formula.clone()),
+            "positive": self.positive,
+            "keep": keep,
+            "scoring": self.scoring.name(),
+            "method": self.method.map(Method::name),
+            "size": size,
+        })
+    }
+}
+
+fn keep(section: &mut Section<'_>) -> Result<Keep, Refusal> {
+    let fix = "Write keep = { top = 20 }, or keep = { above = 100 } for all features with a score above that.";
+    let item = section.need("keep", fix)?;
+    let mut table = item.section(fix)?;
+    let top = optional_count(&mut table, "top", 1, 1 << 20, fix)?;
+    let above = table.get("above").map(|i| i.real(fix)).transpose()?;
+    table.finish()?;
+    match (top, above) {
+        (Some(k), None) => Ok(Keep::Top(k)),
+        (None, Some(t)) if t.abs() <= 1e15 => Ok(Keep::Above(t)),
+        _ => Err(item
+            .refuse("either `top` or `above` is needed")
+            .accepting(fix)),
+    }
+}
+
+fn method(section: &mut Section<'_>) -> Result<Option<Method>, Refusal> {
+    const NAMES: [(&str, u8); 4] = [
+        ("counts", 0),
+        ("clusters", 1),
+        ("picks", 2),
+        ("sparse_vector", 3),
+    ];
+    let word = section.get("method").map(|i| i.word(&NAMES)).transpose()?;
+    let fix = "Write the number of clusters, for example clusters = 8.";
+    let clusters = optional_count(section, "clusters", 1, 100_000, fix)?;
+    let fix = "Write how many features are found before it stops, for example answers = 10.";
+    let answers = optional_count(section, "answers", 1, 1 << 20, fix)?;
+    for (key, belongs, given) in [("clusters", 1, clusters), ("answers", 3, answers)] {
+        if (word == Some(belongs)) != given.is_some() {
+            let (line, name) = (section.line_of(key), NAMES[usize::from(belongs)].0);
+            return Err(section
+                .refuse(format!("`{key}` and method = \"{name}\" belong together"))
+                .at_line(line)
+                .for_key(format!("release.{key}"))
+                .accepting(format!("Write both, for example {key} = 8, or neither.")));
+        }
+    }
+    Ok(match (word, clusters, answers) {
+        (Some(0), ..) => Some(Method::Counts),
+        (Some(2), ..) => Some(Method::Picks),
+        (_, Some(k), _) => Some(Method::Clusters(k)),
+        (_, _, Some(answers)) => Some(Method::SparseVector { answers }),
+        _ => None,
+    })
 }

@@ -14,8 +14,8 @@ use super::{
     AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CovarianceSpec, CrosstabSpec,
     DEFAULT_CELLS, DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra,
     LogisticSpec, MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod, QuantilesSpec,
-    RANGES, RegressSpec, Reported, ResidualsSpec, RocSpec, RunningTotalSpec, Scaling, SumSpec,
-    ThresholdSpec, TopKSpec,
+    RANGES, RegressSpec, Reported, ResidualsSpec, RocSpec, RunningTotalSpec, Scaling, SelectSpec,
+    Selected, SumSpec, ThresholdSpec, TopKSpec,
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
@@ -67,12 +67,13 @@ impl KindSpec {
             }),
             "top_k" => Self::TopK(top_k(section)?),
             "running_total" => Self::RunningTotal(running_total(section)?),
-            "logistic" => Self::Logistic(logistic(section)?),
+            "logistic" => Self::Logistic(logistic(section, earlier)?),
             "linear" => Self::Linear(linear(section)?),
             "covariance" => Self::Covariance(CovarianceSpec::read(section)?),
             "regress" => Self::Regress(RegressSpec::read(section, earlier)?),
             "threshold" => Self::Threshold(ThresholdSpec::read(section, earlier)?),
-            "naive_bayes" => Self::NaiveBayes(naive_bayes(section)?),
+            "naive_bayes" => Self::NaiveBayes(naive_bayes(section, earlier)?),
+            "select" => Self::Select(SelectSpec::read(section)?),
             "auc" => Self::Auc(AucSpec {
                 model: reference(
                     section,
@@ -434,8 +435,12 @@ pub(super) fn formula_of(section: &mut Section<'_>) -> Result<String, Refusal> {
     formula_text(&section.need("formula", fix)?, fix)
 }
 
-fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
-    let formula = formula_of(section)?;
+fn logistic(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<LogisticSpec, Refusal> {
+    let selected = Selected::read(section, earlier)?;
+    let formula = match &selected {
+        Some((_, from)) => from.formula.clone(),
+        None => formula_of(section)?,
+    };
     let fix = "Write the level that counts as positive, for example positive = \">50K\", or a list of levels: each is then fitted against the rest.";
     let mut levels: Vec<String> = Vec::new();
     let positive = match section.get("positive") {
@@ -502,26 +507,38 @@ fn logistic(section: &mut Section<'_>) -> Result<LogisticSpec, Refusal> {
         },
     };
     let extra = LogisticExtra::read(section, levels)?;
+    let (features, chosen) = selected.unzip();
     Ok(LogisticSpec {
         formula,
-        positive,
+        positive: chosen.map_or(positive, |from| from.positive),
         scale,
         data_norm,
         clip,
         lambda,
         extra,
+        features,
     })
 }
 
-fn naive_bayes(section: &mut Section<'_>) -> Result<NaiveBayesSpec, Refusal> {
-    let formula = formula_of(section)?;
-    let fix = "Write the level that counts as positive, for example positive = \">50K\".";
-    let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
+fn naive_bayes(
+    section: &mut Section<'_>,
+    earlier: &[ReleaseSpec],
+) -> Result<NaiveBayesSpec, Refusal> {
+    let selected = Selected::read(section, earlier)?;
+    let (formula, positive) = if let Some((_, from)) = &selected {
+        (from.formula.clone(), from.positive.clone())
+    } else {
+        let formula = formula_of(section)?;
+        let fix = "Write the level that counts as positive, for example positive = \">50K\".";
+        let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
+        (formula, positive)
+    };
     let fix = "Write a positive pseudo-count, for example smoothing = 1, or leave it to the rule.";
     Ok(NaiveBayesSpec {
         formula,
         positive,
         smoothing: positive_real(section, "smoothing", fix)?,
+        features: selected.map(|s| s.0),
     })
 }
 

@@ -9,12 +9,12 @@ use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, histogram, linear,
+    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, features, histogram, linear,
     naive_bayes, planning, residuals, running, selection,
 };
 use serde_json::{Value, json};
 
-use crate::bayes;
+use crate::bayes::{self, Named};
 use crate::budget::Payment;
 use crate::dataset::Dataset;
 use crate::formula::{self, Design, Family, FormulaError, Response};
@@ -22,9 +22,10 @@ use crate::kinds::{
     Binning, Clip, DEFAULT_BINS, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef,
     QuantileMethod, QuantilesSpec, RunningTotalSpec,
 };
-use crate::model::{Examined, Model};
+use crate::model::{Examined, Model, TextWeights};
 use crate::outcome::Refusal;
 use crate::resolve::{Entry, Resolved};
+use crate::tokens::Tokens;
 
 /// The row program's terms and the mechanism of a release. `rows` is the public or released number of rows of
 /// its row set; `models` what it is computed from besides the rows.
@@ -43,6 +44,7 @@ pub(crate) fn prepare(
     };
     let epsilon = &entry.payment.epsilon;
     let schema = &*resolved.dataset.schema;
+    let named = Named::of(&resolved.dataset);
     let prepared = match &spec.kind {
         KindSpec::Count => simple::count(&facts, epsilon),
         KindSpec::Sum(s) => simple::sum(&facts, expression(&s.of, schema, "of")?, epsilon),
@@ -82,7 +84,7 @@ pub(crate) fn prepare(
             s.method,
             totals_payment(context.currency, &entry.payment),
         ),
-        KindSpec::Logistic(s) => models::logistic(&facts, s, &entry.payment)?,
+        KindSpec::Logistic(s) => models::logistic(&facts, named, s, model, &entry.payment)?,
         KindSpec::Covariance(s) => models::covariance(&facts, s, &entry.payment)?,
         KindSpec::Regress(s) => models::regress(s, model, schema)?,
         KindSpec::Threshold(s) => models::threshold(s, model)?,
@@ -93,9 +95,14 @@ pub(crate) fn prepare(
         ),
         KindSpec::NaiveBayes(s) => naive_bayes::prepare(
             &facts,
-            &bayes::spec(schema, s)?,
+            &bayes::spec(named, s, model)?,
             bayes::config(s, context.currency, &entry.payment),
         ),
+        KindSpec::Select(s) => {
+            let (items, label, metadata) = bayes::candidates(named, s)?;
+            let config = bayes::select_config(s, context.currency, &entry.payment, metadata);
+            features::select(&facts, &items, &label, config)
+        }
         KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
         KindSpec::Auc(s) => {
             let (model, design) = examined(model, schema)?;
@@ -181,6 +188,7 @@ pub(crate) fn accuracy(
     let facts = facts(resolved, context, rows);
     let epsilon = &entry.payment.epsilon;
     let schema = &*resolved.dataset.schema;
+    let named = Named::of(&resolved.dataset);
     let Some(spec) = &entry.spec else {
         return Some(planning::count(&facts, epsilon).sentence);
     };
@@ -227,7 +235,7 @@ pub(crate) fn accuracy(
         KindSpec::Bounds(s) => planning::bounds(&facts, rational_to_f64(&s.coverage), epsilon),
         KindSpec::Logistic(s) => planning::logistic(
             &facts,
-            &logistic_design(schema, s).ok()?,
+            &logistic_design(named, s, None).ok()?,
             &models::logistic_config(s, &entry.payment),
         )
         .ok()?,
@@ -245,7 +253,8 @@ pub(crate) fn accuracy(
             return Some("computed from released values: costs nothing".to_owned());
         }
         KindSpec::Roc(s) => crate::examine::expected_roc(&facts, s, epsilon),
-        KindSpec::NaiveBayes(s) => return bayes::accuracy(&facts, schema, s, &entry.payment),
+        KindSpec::NaiveBayes(s) => return bayes::accuracy(&facts, named, s, &entry.payment),
+        KindSpec::Select(s) => return bayes::select_accuracy(&facts, named, s, &entry.payment),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
     };
@@ -270,19 +279,27 @@ pub(crate) fn blank(resolved: &Resolved, entry: &Entry) -> Result<Examined, Refu
         Some(KindSpec::Linear(s)) => (&s.formula, None, Family::Linear),
         Some(KindSpec::Regress(s)) => (&s.formula, None, Family::Linear),
         Some(KindSpec::Covariance(s)) => return Ok(Examined::Value(models::unreleased(s))),
-        Some(KindSpec::Roc(_)) => return Ok(Examined::Value(Value::Null)),
+        Some(KindSpec::Roc(_) | KindSpec::Select(_)) => return Ok(Examined::Value(Value::Null)),
         Some(KindSpec::NaiveBayes(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
         _ => {
             return Err(Refusal::request("examines a release that is not a model").for_key("model"));
         }
     };
-    let design = compile(formula, schema, positive.as_deref(), family)?;
+    let tokens = &resolved.dataset.tokens;
+    let schema = crate::tokens::named(schema, tokens);
+    let design = compile(formula, &schema, positive.as_deref(), family)?;
+    let unknown = |t: &Tokens| TextWeights {
+        column: t.column.name.clone(),
+        slots: t.column.most,
+        weights: vec![0.0],
+    };
     Ok(Examined::Model(Model {
         family,
         formula: design.formula,
         positive,
         intercept: 0.0,
         coefficients: Vec::new(),
+        texts: tokens.iter().map(unknown).collect(),
     }))
 }
 
@@ -442,7 +459,16 @@ fn cells(axis: &AxisSpec) -> usize {
     }
 }
 
-fn logistic_design(schema: &Schema, spec: &LogisticSpec) -> Result<DesignSpec, Refusal> {
+fn logistic_design(
+    named: Named<'_>,
+    spec: &LogisticSpec,
+    found: Option<&Examined>,
+) -> Result<DesignSpec, Refusal> {
+    let schema = named.schema;
+    if let Some(selected) = &spec.features {
+        let positive = spec.positive.as_deref();
+        return bayes::design_of_chosen(named, &spec.formula, positive, selected, found);
+    }
     let design = compile(
         &spec.formula,
         schema,

@@ -8,6 +8,7 @@ use reticent_statistics::{
 use serde_json::{Value, json};
 
 use super::{about, compile, design_spec, expression, moments_payment};
+use crate::bayes::Named;
 use crate::budget::Payment;
 use crate::formula::{self, Family, Response};
 use crate::kinds::{
@@ -141,11 +142,17 @@ pub(super) fn options(reported: Reported) -> linear::Options {
 }
 
 /// A logistic regression: two classes, or each of several levels against the rest.
-pub(super) fn logistic(facts: &Facts<'_>, spec: &LogisticSpec, payment: &Payment) -> Made {
+pub(super) fn logistic(
+    facts: &Facts<'_>,
+    named: Named<'_>,
+    spec: &LogisticSpec,
+    found: Option<&Examined>,
+    payment: &Payment,
+) -> Made {
     let config = logistic_config(spec, payment);
     let levels = &spec.extra.levels;
     if levels.is_empty() {
-        let design = super::logistic_design(facts.schema, spec)?;
+        let design = super::logistic_design(named, spec, found)?;
         return Ok(logistic::prepare(facts, &design, &config));
     }
     let (design, outcomes) = against_rest(facts.schema, spec)?;

@@ -90,20 +90,7 @@ pub(super) fn top_k(v: &Value, key: &str) -> Option<Figure> {
         .map(|l| plain(l).unwrap_or_default())
         .take(MOST_ROWS)
         .collect();
-    if counts.len() < 2 || counts.len() < names.len() {
-        return None;
-    }
-    let top = counts
-        .iter()
-        .copied()
-        .filter(|c| c.is_finite())
-        .fold(0.0, f64::max);
-    let labels: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut p = rows_plot(&labels, Axis::around([0.0, top], 5.0), 30.0);
-    for (i, c) in counts.iter().take(names.len()).enumerate() {
-        let y = as_f64(i) + 0.5;
-        p.rect("bar", (0.0, y - 0.32), (c.max(0.0), y + 0.32));
-    }
+    let p = ranked(&names, &counts)?;
     let column = text(v, "column").unwrap_or_default();
     let description = format!("The {} most frequent values of {column}.", names.len());
     let words = Words {
@@ -120,4 +107,50 @@ pub(super) fn top_k(v: &Value, key: &str) -> Option<Figure> {
         legend: vec![("bar", format!("released count{rank}"))],
         note: (counts.len() > MOST_ROWS).then(|| format!("The first {MOST_ROWS} are drawn.")),
     })
+}
+
+/// Noisy scores of the chosen features, where the method releases them.
+pub(super) fn select(v: &Value, key: &str) -> Option<Figure> {
+    let scores = nums(v, "scores");
+    let names: Vec<String> = list(v, "features")
+        .iter()
+        .map(|l| plain(l).unwrap_or_default())
+        .take(MOST_ROWS)
+        .collect();
+    let p = ranked(&names, &scores)?;
+    let label = text(v, "label").unwrap_or_default();
+    let description = format!("The {} features that tell {label} apart best.", names.len());
+    let x = match text(v, "score").as_deref() {
+        Some("total") => "records that have the feature",
+        Some("difference") => "difference between the outcomes, in records",
+        Some("purity") => "purity index, in records",
+        _ => "information gain times records, in nats",
+    };
+    let words = Words {
+        title: "Chosen features",
+        description: &description,
+        x,
+        y: "feature",
+    };
+    Some(Figure {
+        svg: p.finish(key, &words, Ticks::Numbers, Ticks::None),
+        legend: vec![("bar", "noisy score".to_owned())],
+        note: (scores.len() > MOST_ROWS).then(|| format!("The first {MOST_ROWS} are drawn.")),
+    })
+}
+
+/// One bar per name.
+fn ranked(names: &[String], sizes: &[f64]) -> Option<Plot> {
+    if sizes.len() < 2 || sizes.len() < names.len() {
+        return None;
+    }
+    let finite = sizes.iter().copied().filter(|c| c.is_finite());
+    let top = finite.fold(0.0, f64::max);
+    let labels: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut p = rows_plot(&labels, Axis::around([0.0, top], 5.0), 30.0);
+    for (i, c) in sizes.iter().take(names.len()).enumerate() {
+        let y = as_f64(i) + 0.5;
+        p.rect("bar", (0.0, y - 0.32), (c.max(0.0), y + 0.32));
+    }
+    Some(p)
 }

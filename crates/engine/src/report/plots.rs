@@ -37,6 +37,7 @@ pub(super) fn figure(kind: &str, value: &Value, key: &str) -> Option<Figure> {
         "quantiles" => quantiles(value, key),
         "running_total" => super::counted::running_total(value, key),
         "top_k" => super::counted::top_k(value, key),
+        "select" => super::counted::select(value, key),
         _ => None,
     }
 }

@@ -325,6 +325,15 @@ pub(crate) fn releases() -> Vec<Value> {
             &[],
         ),
         release(
+            "words",
+            "select",
+            "0.1",
+            "0.2",
+            &json!({"score": "difference", "method": "counts", "candidates": 4096, "features": ["text=free", "text=win", "(hours > 40)TRUE"],
+                    "scores": [402, 371, 120], "noise_sd": 28.3, "label": "spam", "positive": "yes", "formula": "spam ~ text + (hours > 40)"}),
+            &[],
+        ),
+        release(
             "arrivals",
             "running_total",
             "0.1",

@@ -103,6 +103,11 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
                 num(v, "candidates").map_or_else(|| "the".to_owned(), words::number)
             )
         }),
+        "select" => format!(
+            "Features, of {}, that tell {} apart",
+            num(v, "candidates").map_or_else(|| "all".to_owned(), words::number),
+            code("label").unwrap_or_default()
+        ),
         "running_total" => {
             code("column").map_or_else(String::new, |c| format!("Records up to each step of {c}"))
         }
@@ -160,6 +165,10 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
             "its error depends on the private sizes of the classes and is not released".to_owned(),
         ),
         "top_k" => (plain(list(v, "top").first()?)?, "chosen first".to_owned()),
+        "select" => (
+            plain(list(v, "features").first()?)?,
+            "best of the chosen features".to_owned(),
+        ),
         "running_total" => {
             let error = nums(v, "errors_95").last().copied();
             (
@@ -326,6 +335,7 @@ fn numbers(kind: &str, v: &Value) -> String {
             true,
         ),
         "top_k" => top_k(v),
+        "select" => chosen(v),
         "running_total" => running_total(v),
         "histogram" => histogram(v),
         "crosstab" => crosstab(v),
@@ -609,6 +619,35 @@ fn top_k(v: &Value) -> String {
             out,
             r#"<p class="small">In 95 of 100 runs nothing left out has {} records more than anything chosen.</p>"#,
             words::number(e.ceil())
+        );
+    }
+    out
+}
+
+fn chosen(v: &Value) -> String {
+    let scores = nums(v, "scores");
+    let mut head = vec![("rank", Set::Number), ("feature", Set::Text)];
+    if !scores.is_empty() {
+        head.push(("noisy score", Set::Number));
+    }
+    let rows = list(v, "features")
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            let mut row = vec![
+                words::number(words::as_f64(i + 1)),
+                escape(&plain(name).unwrap_or_default()),
+            ];
+            row.extend((!scores.is_empty()).then(|| cell(scores.get(i).copied())));
+            row
+        })
+        .collect();
+    let mut out = fold("Chosen features", &head, rows, false);
+    if let Some(sd) = num(v, "noise_sd") {
+        let _ = write!(
+            out,
+            r#"<p class="small">The noise of each count behind the scores has standard deviation {}.</p>"#,
+            words::number(sd)
         );
     }
     out

@@ -507,6 +507,7 @@ pub(super) fn kind(kind: &str) -> String {
         "regress" => "Regression from a covariance",
         "threshold" => "Probability threshold",
         "naive_bayes" => "Naive Bayes",
+        "select" => "Chosen features",
         "roc" => "ROC curve",
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
@@ -570,6 +571,10 @@ pub(super) fn reading(kind: &str) -> &'static str {
             "Each term adds its number to the log odds of the positive outcome, as if the features were independent within each \
              outcome; a number enters by itself and by its square. All of it follows from the noisy counts and sums in \
              release.json. Judge it by its ROC curve and binned residuals: the order is often good where the probabilities are not."
+        }
+        "select" => {
+            "Features that tell the outcomes apart, best first by their noisy scores. A feature with a true score near that of the last one \
+             may be missing or be here by chance; scores of the chosen ones are on average a little too large."
         }
         "linear" | "regress" => {
             "Each bar covers the true coefficient in 95 of 100 studies, sampling error and privacy noise together. \

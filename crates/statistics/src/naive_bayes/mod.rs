@@ -507,10 +507,9 @@ fn terms(formula: &[Term], classifier: &Classifier) -> Option<Vec<Value>> {
         return None;
     }
     let (mut intercept, weights, quadratic) = classifier.log_odds()?;
-    let weight = |name: &str| {
-        let at = classifier.weights.iter().position(|w| w.name == name);
-        at.and_then(|i| weights.get(i).copied()).unwrap_or(0.0)
-    };
+    let names = classifier.weights.iter().map(|w| w.name.as_str());
+    let by_name: std::collections::HashMap<&str, f64> = names.zip(weights).collect();
+    let weight = |name: &str| by_name.get(name).copied().unwrap_or(0.0);
     let number = |name: &str| {
         let at = classifier.numeric.iter().position(|n| n.name == name);
         at.and_then(|i| quadratic.get(i).copied())
