@@ -14,12 +14,14 @@
 //! A private mechanism is flagged with probability at most [`Settings::false_alarm`]; one that is not may escape.
 
 pub mod catalogue;
+pub mod composites;
 pub mod events;
 pub mod program;
 pub mod replay;
 pub mod report;
 pub mod shipped;
 mod steps;
+mod streams;
 
 use rayon::prelude::*;
 use reticent_laws::{Distribution, Window, enumerate};

@@ -48,6 +48,8 @@ pub enum Purchase {
     Jointly(Option<Vec<Span<usize>>>, JointSelection),
     /// Threshold tests; index, gap and value of each positive one.
     Tests(Vec<Test>, ThresholdTests),
+    /// Tests that depend on earlier answers, as in a session: a search for the first of so many cells with records.
+    Search(usize, ThresholdTests),
     /// Bins adjustment; the ends of closed groups.
     MergedBins(MergedBins),
     /// Counts of items, then those of classes.
@@ -91,7 +93,7 @@ impl Mechanism for Purchases {
             Purchase::WorstQuery(_, _, s) => s.event(context),
             Purchase::Select(_, s) => s.event(context),
             Purchase::Jointly(_, s) => s.event(context),
-            Purchase::Tests(_, s) => s.event(context),
+            Purchase::Tests(_, s) | Purchase::Search(_, s) => s.event(context),
             Purchase::MergedBins(s) => s.event(context),
             Purchase::ItemCounts(s) => s.event(context),
             Purchase::NormMoments(s) => s.event(context),
@@ -168,6 +170,14 @@ impl Mechanism for Purchases {
                     .map(crossing)
                     .collect::<Vec<_>>()
                     .into(),
+                Purchase::Search(cells, s) => {
+                    let mut next = |answers: &[Option<Crossing>]| narrowed(*cells, answers);
+                    desk.adaptive_tests(fold, s, &mut next)?
+                        .iter()
+                        .map(crossing)
+                        .collect::<Vec<_>>()
+                        .into()
+                }
                 Purchase::MergedBins(s) => desk.merged_bins(fold, s)?.into(),
                 Purchase::ItemCounts(s) => {
                     let noisy = desk.item_counts(fold, s)?;
@@ -182,8 +192,18 @@ impl Mechanism for Purchases {
     }
 }
 
+/// The half to ask about next, while there are two cells or more.
+fn narrowed(cells: usize, answers: &[Option<Crossing>]) -> Option<Test> {
+    let (mut from, mut to) = (0, cells);
+    for yes in answers.iter().map(Option::is_some) {
+        let middle = usize::midpoint(from, to);
+        (from, to) = if yes { (from, middle) } else { (middle, to) };
+    }
+    (to - from > 1).then(|| Test::count(from..usize::midpoint(from, to), 1))
+}
+
 /// Index, gap and value of a positive answer.
-pub fn crossing(c: &Crossing) -> Value {
+fn crossing(c: &Crossing) -> Value {
     indexed(c.index, [c.gap, c.value])
 }
 

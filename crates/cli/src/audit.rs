@@ -166,7 +166,7 @@ pub(crate) fn audits(of: &Audit, json: bool) -> Result<(String, ExitCode), Failu
     }
     let broken = catalogue::broken();
     let worlds = shipped::worlds().map_err(failed)?;
-    let ours: Vec<&dyn Auditable> = worlds.iter().map(|w| w as &dyn Auditable).collect();
+    let ours: Vec<&dyn Auditable> = worlds.iter().map(AsRef::as_ref).collect();
     let theirs: Vec<&dyn Auditable> = broken.iter().map(|b| b as &dyn Auditable).collect();
     let chosen: Vec<&dyn Auditable> = match of.mechanism.as_deref() {
         None => return Ok((list(&ours, &theirs), ExitCode::SUCCESS)),

@@ -1,6 +1,6 @@
 //! The shipped mechanisms in small public worlds, run by the code path of releases (`simulate`).
 //!
-//! A row of [`crate::registry`] without a world here is vouched for by its tests alone; [`worlds`] lists what can be run.
+//! [`worlds`] has one for every row of [`crate::registry`] that draws (a test says so), but for the objective, whose density is tested instead.
 
 use reticent_accounting::{Currency, Rational, Relation, Size};
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, Shorten};
@@ -11,13 +11,10 @@ use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::Schema;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Unit, simulate};
 use reticent_noise::Noise;
-use reticent_statistics::simple::{AxisCut, AxisSpec};
-use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, binned, histogram, linear, logistic,
-    residuals, roc, running, selection, simple,
-};
+use reticent_statistics::Facts;
 use serde_json::Value;
 
+use super::composites::{currency, prepare, schema};
 use super::{Auditable, Claim, Effort, Exact, Output, enumerated};
 use crate::AuditError;
 use crate::purchases::{Purchase, Purchases};
@@ -96,8 +93,8 @@ fn flatten(value: &Value, out: &mut Output) {
         Value::Null => out.push(f64::NAN),
         Value::Bool(b) => out.push(f64::from(u8::from(*b))),
         Value::Number(n) => out.push(n.as_f64().unwrap_or(f64::NAN)),
-        // integers beyond i64 are written as text; other words are not numbers
-        Value::String(s) => out.extend(s.parse::<f64>()),
+        // integers beyond i64 are written as text; words become numbers that differ
+        Value::String(s) => out.push(s.parse::<f64>().unwrap_or_else(|_| word(s))),
         #[allow(clippy::cast_precision_loss, reason = "a length")]
         Value::Array(a) => {
             out.push(a.len() as f64);
@@ -105,6 +102,16 @@ fn flatten(value: &Value, out: &mut Output) {
         }
         Value::Object(o) => o.values().for_each(|v| flatten(v, out)),
     }
+}
+
+/// A number for a word (FNV-1a, below 1009): which of a few names was chosen is part of an output.
+fn word(text: &str) -> f64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    #[allow(clippy::cast_precision_loss, reason = "below 1009")]
+    let small = (hash % 1009) as f64;
+    small
 }
 
 impl Auditable for World {
@@ -346,103 +353,8 @@ fn steps() -> Vec<World> {
     ]
 }
 
-fn x() -> Expr {
-    Expr::Column(0)
-}
-
-fn y() -> Expr {
-    Expr::Column(1)
-}
-
-fn axis_of(name: &str, expr: Expr, upper: f64, cells: u32) -> AxisSpec {
-    AxisSpec {
-        name: name.to_owned(),
-        expr,
-        cut: AxisCut::Even {
-            lower: 0.0,
-            upper,
-            cells,
-        },
-    }
-}
-
-/// A release at ε = 1 with default rules; `None` for names that have no world here.
-fn prepared(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, StatisticsError>> {
-    let e = Rational::from(1u8);
-    let design = DesignSpec {
-        intercept: true,
-        terms: vec![("x".to_owned(), x())],
-        outcome: y(),
-        metadata: Value::Null,
-    };
-    let score = Score::Probability(x().affine(0.25, 0.0));
-    Some(match name {
-        "count" => simple::count(facts, &e),
-        "sum" => simple::sum(facts, x(), &e),
-        "mean" => simple::mean(facts, x(), &e),
-        "histogram" => simple::histogram(facts, axis_of("x", x(), 4.0, 4), &e),
-        "crosstab" => {
-            let axes = vec![axis_of("x", x(), 4.0, 4), axis_of("y", y(), 1.0, 2)];
-            simple::crosstab(facts, axes, &e)
-        }
-        "quantiles" => simple::quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, &e),
-        "quantiles_recursive" => {
-            let draw = simple::Bisect::Exponential;
-            simple::bisected_quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, draw, &e)
-        }
-        "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
-        "bounds_printed" => {
-            let how = simple::BoundsConfig {
-                scales: RangeScales::Printed,
-                ..simple::BoundsConfig::default()
-            };
-            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
-        }
-        "top_k" => selection::top_k(facts, &axis_of("x", x(), 4.0, 4), 2, None, &e),
-        "running_total" => running::prepare(
-            facts,
-            &axis_of("x", x(), 4.0, 5),
-            None,
-            Payment::Pure { epsilon: e },
-        ),
-        other if other.starts_with("histogram ") => {
-            let method = histogram::Method::of(&other["histogram ".len()..])?;
-            let mut axes = vec![axis_of("x", x(), 4.0, 4)];
-            if method == histogram::Method::Ag {
-                axes.push(axis_of("y", y(), 1.0, 2));
-            }
-            let config = histogram::Config {
-                error_draws: 0,
-                ..histogram::Config::new(method, e)
-            };
-            histogram::prepare(facts, axes, config)
-        }
-        "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
-        "linear" => linear::prepare(
-            facts,
-            &design,
-            &linear::Config::new(Payment::Pure { epsilon: e }),
-        ),
-        "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
-        "residuals" => residuals::prepare(
-            facts,
-            &x().affine(0.25, 0.0),
-            &y(),
-            residuals::Config {
-                side: Some(4),
-                ..residuals::Config::new(e)
-            },
-        ),
-        "binned_residuals" => binned::prepare(facts, &score, y(), binned::Config::new(e)),
-        _ => return None,
-    })
-}
-
 /// Releases on ten records of (x, y), and one more.
-fn composite(name: &'static str) -> Option<Result<World, StatisticsError>> {
-    let schema = || Schema {
-        columns: vec![real("x", 0.0, 4.0), real("y", 0.0, 1.0)],
-    };
+fn composite(name: &'static str) -> Result<World, AuditError> {
     let universe = Universe::rows(
         schema(),
         vec![
@@ -453,7 +365,10 @@ fn composite(name: &'static str) -> Option<Result<World, StatisticsError>> {
         ],
     );
     let tables = [vec![3, 4, 3, 0], vec![3, 4, 3, 1]];
-    let context = Context::records(Relation::AddRemove);
+    let context = Context {
+        currency: currency(name),
+        ..Context::records(Relation::AddRemove)
+    };
     let schema = schema();
     let facts = Facts {
         schema: &schema,
@@ -462,15 +377,15 @@ fn composite(name: &'static str) -> Option<Result<World, StatisticsError>> {
         rows: Some(1000.0),
         positive_rate: Some(0.5),
     };
-    let prepared = match prepared(name, &facts)? {
-        Ok(p) => p,
-        Err(e) => return Some(Err(e)),
-    };
+    let failed = |e: String| AuditError::Method(format!("{name}: {e}"));
+    let prepared = prepare(name, &facts)
+        .ok_or_else(|| failed("it has no constructor".to_owned()))?
+        .map_err(|e| failed(e.to_string()))?;
     let program = RowProgram {
         terms: prepared.terms,
         ..RowProgram::default()
     };
-    Some(Ok(World::new(
+    let mut world = World::new(
         name,
         &universe,
         program,
@@ -478,17 +393,34 @@ fn composite(name: &'static str) -> Option<Result<World, StatisticsError>> {
         Relation::AddRemove,
         &tables,
     )
-    .effort(200, 512)))
+    .effort(200, 512);
+    if context.currency == Currency::Concentrated {
+        // ρ = 1 as (ε, δ): ε = ρ + 2·sqrt(ρ·ln(1/δ))
+        world.context.currency = Currency::Concentrated;
+        world.claim = Claim {
+            epsilon: 1.0 + 2.0 * (1e6_f64).ln().sqrt(),
+            delta: 1e-6,
+        };
+    }
+    Ok(world)
 }
 
-/// Everything of the registry that can be run here.
-pub fn worlds() -> Result<Vec<World>, AuditError> {
-    let mut worlds = steps();
-    worlds.extend(super::steps::worlds());
-    for row in crate::registry::COMPOSITES {
-        if let Some(world) = composite(row.name) {
-            worlds.push(world.map_err(|e| AuditError::Method(format!("{}: {e}", row.name)))?);
-        }
-    }
-    Ok(worlds)
+/// Everything of the registry.
+///
+/// # Errors
+/// A release that cannot be prepared, a stream that cannot be declared.
+pub fn worlds() -> Result<Vec<Box<dyn Auditable>>, AuditError> {
+    let composites = crate::registry::COMPOSITES
+        .iter()
+        .map(|r| composite(r.name));
+    let worlds = steps()
+        .into_iter()
+        .chain(super::steps::worlds())
+        .map(Ok)
+        .chain(composites)
+        .map(|w| w.map(|w| Box::new(w) as Box<dyn Auditable>));
+    let streams = super::streams::worlds()?
+        .into_iter()
+        .map(|w| Ok(Box::new(w) as Box<dyn Auditable>));
+    worlds.chain(streams).collect()
 }

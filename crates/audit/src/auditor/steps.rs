@@ -1,10 +1,11 @@
 //! Worlds of the paid steps for selection, threshold tests, histograms and smooth sensitivity.
 
 use reticent_accounting::Rational;
-use reticent_mechanisms::fold::{Cut, Fold};
+use reticent_mechanisms::fold::{Cut, Fold, Shorten};
 use reticent_mechanisms::primitives::{
-    Bisection, Change, Draw, ItemCounts, JointSelection, Linear, MergedBins, Partition, Payment,
-    Row, Rule, Selection, Sides, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, WorstQuery,
+    Bisection, Change, Draw, ItemCounts, JointSelection, Linear, MergedBins, NormMoments,
+    Objective, OutputPerturbation, Partition, Payment, Row, Rule, Selection, Sides, SmoothAuc,
+    SplitTree, Strategy, Test, ThresholdTests, WorstQuery,
 };
 use reticent_mechanisms::rows::Schema;
 
@@ -74,7 +75,18 @@ fn selections() -> Vec<World> {
         most: 1,
         classes: false,
     };
+    let session = ThresholdTests {
+        answers: 2,
+        ..threshold_tests.clone()
+    };
     vec![
+        cells(
+            "session",
+            4,
+            Purchase::Search(4, session),
+            &[vec![0, 0, 1, 0], vec![1, 0, 1, 0], vec![0, 0, 2, 0]],
+        )
+        .finite(),
         cells(
             "selection",
             3,
@@ -244,9 +256,61 @@ fn smooth() -> Vec<World> {
     ]
 }
 
+/// Second moments by the norm mechanism, a logistic fit by output perturbation.
+fn models() -> Vec<World> {
+    let moments = Universe::rows(
+        Schema {
+            columns: vec![real("x", -0.5, 0.5), real("y", -0.5, 0.5)],
+        },
+        vec![vec![0.5, 0.5], vec![-0.5, 0.5]],
+    );
+    let norm = step(
+        "norm_moments",
+        &moments,
+        2,
+        Fold::Moments {
+            terms: 0..1,
+            response: Some(1),
+            shorten: Shorten {
+                intercept: 0.25,
+                squared_norm: f64::INFINITY,
+            },
+            bits: 10,
+        },
+        Purchase::NormMoments(NormMoments {
+            name: named("moments"),
+            epsilon: one(),
+        }),
+        &[vec![0, 1], vec![1, 1]],
+    );
+    let records = Universe::rows(
+        Schema {
+            columns: vec![real("x", -1.0, 1.0), real("y", 0.0, 1.0)],
+        },
+        vec![vec![1.0, 0.0], vec![1.0, 1.0]],
+    );
+    let fit = step(
+        "output_perturbation",
+        &records,
+        2,
+        grid(Vec::new()),
+        Purchase::Output(OutputPerturbation(Objective {
+            name: named("fit"),
+            epsilon: one(),
+            covariates: 0..1,
+            outcome: 1,
+            intercept: None,
+            radius: 1.0,
+            penalty: Rational::from(4u8),
+        })),
+        &[vec![0, 0], vec![0, 1]],
+    );
+    vec![norm, fit]
+}
+
 /// All of them.
 pub(super) fn worlds() -> Vec<World> {
-    [selections(), histograms(), smooth()]
+    [selections(), histograms(), smooth(), models()]
         .into_iter()
         .flatten()
         .collect()

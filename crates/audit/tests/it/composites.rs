@@ -5,219 +5,10 @@ use std::collections::BTreeSet;
 
 use super::*;
 use reticent_accounting::Size;
+use reticent_audit::auditor::composites::{currency, prepare, schema};
 use reticent_audit::neighbours::Case;
 use reticent_audit::registry::COMPOSITES;
-use reticent_audit::tables::real;
-use reticent_mechanisms::primitives::{Payment, RangeScales};
-use reticent_mechanisms::rows::Schema;
-use reticent_statistics::features::{self, Items, Keep};
-use reticent_statistics::simple::{AxisCut, AxisSpec};
-use reticent_statistics::{
-    DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, counters, covariance,
-    histogram, linear, logistic, naive_bayes, residuals, roc, running, selection, simple,
-};
-use serde_json::Value;
-
-/// x in 0..=4, y in 0..=1.
-fn schema() -> Schema {
-    Schema {
-        columns: vec![real("x", 0.0, 4.0), real("y", 0.0, 1.0)],
-    }
-}
-
-fn x() -> Expr {
-    Expr::Column(0)
-}
-
-fn y() -> Expr {
-    Expr::Column(1)
-}
-
-fn axis_of(name: &str, expr: Expr, upper: f64, cells: u32) -> AxisSpec {
-    AxisSpec {
-        name: name.to_owned(),
-        expr,
-        cut: AxisCut::Even {
-            lower: 0.0,
-            upper,
-            cells,
-        },
-    }
-}
-
-fn above(k: f64) -> Expr {
-    Expr::Compare(
-        reticent_mechanisms::program::Comparison::Greater,
-        Box::new(x()),
-        Box::new(Expr::Constant(k)),
-    )
-}
-
-/// Three features of which a record has up to two.
-fn words() -> Items {
-    let each = [1.0, 2.0, 3.0].map(|k| (format!("x > {k}"), above(k)));
-    Items::indicators(each.to_vec(), 2)
-}
-
-#[allow(clippy::too_many_lines, reason = "one arm per composite")]
-fn prepare(name: &str, facts: &Facts<'_>) -> Result<Prepared, StatisticsError> {
-    let e = ratio(1, 1);
-    let design = DesignSpec {
-        intercept: true,
-        terms: vec![("x".to_owned(), x())],
-        outcome: y(),
-        metadata: Value::Null,
-    };
-    let score = Score::Probability(x().affine(0.25, 0.0));
-    match name {
-        "count" => simple::count(facts, &e),
-        "sum" => simple::sum(facts, x(), &e),
-        "mean" => simple::mean(facts, x(), &e),
-        "histogram" => simple::histogram(facts, axis_of("x", x(), 4.0, 4), &e),
-        "crosstab" => {
-            let axes = vec![axis_of("x", x(), 4.0, 4), axis_of("y", y(), 1.0, 2)];
-            simple::crosstab(facts, axes, &e)
-        }
-        "quantiles" => simple::quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, &e),
-        "quantiles_recursive" | "quantiles_smooth" => {
-            let draw = if name == "quantiles_smooth" {
-                simple::Bisect::Smooth
-            } else {
-                simple::Bisect::Exponential
-            };
-            simple::bisected_quantiles(facts, x(), "x", &[0.25, 0.5, 0.97], 8, draw, &e)
-        }
-        "bounds_upper" => {
-            let how = simple::BoundsConfig {
-                search: simple::Search::Doubling,
-                sides: simple::Sides::Upper,
-                ..simple::BoundsConfig::default()
-            };
-            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
-        }
-        "bounds_printed" => {
-            let how = simple::BoundsConfig {
-                scales: RangeScales::Printed,
-                ..simple::BoundsConfig::default()
-            };
-            simple::bounds_by(facts, x(), "x", 0.9, how, &e)
-        }
-        "running_total" | "running_total tree" | "running_total square_root" => {
-            let (method, payment) = match name {
-                "running_total" => (counters::Method::Honaker, Payment::Pure { epsilon: e }),
-                "running_total tree" => (counters::Method::Tree, Payment::Pure { epsilon: e }),
-                _ => (
-                    counters::Method::SquareRoot,
-                    Payment::Concentrated { rho: e },
-                ),
-            };
-            running::prepare(facts, &axis_of("x", x(), 4.0, 5), Some(method), payment)
-        }
-        "bounds" => simple::bounds(facts, x(), "x", 0.9, &e),
-        "logistic" => logistic::prepare(facts, &design, &logistic::Config::new(e)),
-        "linear" => linear::prepare(
-            facts,
-            &design,
-            &linear::Config::new(Payment::Pure { epsilon: e }),
-        ),
-        "auc" => auc::prepare(facts, &score, y(), &e, Value::Null),
-        "covariance" => covariance::prepare(
-            facts,
-            &[("x".to_owned(), x()), ("y".to_owned(), y())],
-            &covariance::Config {
-                clip: linear::Clip::Private,
-                ..covariance::Config::new(Payment::Pure { epsilon: e })
-            },
-        ),
-        "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
-        "residuals" => residuals::prepare(
-            facts,
-            &x().affine(0.25, 0.0),
-            &y(),
-            residuals::Config {
-                side: Some(4),
-                ..residuals::Config::new(e)
-            },
-        ),
-        "residuals_published" | "residuals_tests" => {
-            let config = if name == "residuals_tests" {
-                residuals::Config {
-                    tests: true,
-                    ..residuals::Config::new(e)
-                }
-            } else {
-                residuals::Config::published(e)
-            };
-            residuals::prepare(
-                facts,
-                &x().affine(0.25, 0.0),
-                &y(),
-                residuals::Config {
-                    side: Some(4),
-                    ..config
-                },
-            )
-        }
-        "binned_residuals" => binned::prepare(facts, &score, y(), binned::Config::new(e)),
-        "binned_residuals_published" => {
-            let config = binned::Config::published(e, facts.rows);
-            binned::prepare(facts, &score, y(), config)
-        }
-        "binned_residuals_against" => {
-            let config = binned::Config {
-                against: Some(("x".to_owned(), x())),
-                ..binned::Config::new(e)
-            };
-            binned::prepare(facts, &score, y(), config)
-        }
-        other if other.starts_with("histogram ") => {
-            let method = histogram::Method::of(&other["histogram ".len()..]).unwrap();
-            let mut axes = vec![axis_of("x", x(), 4.0, 4)];
-            if method == histogram::Method::Ag {
-                axes.push(axis_of("y", y(), 1.0, 2));
-            }
-            let config = histogram::Config {
-                error_draws: 0,
-                ..histogram::Config::new(method, e)
-            };
-            histogram::prepare(facts, axes, config)
-        }
-        "naive_bayes" => {
-            let spec = naive_bayes::Spec {
-                factors: vec![naive_bayes::Factor {
-                    name: "x > 2".to_owned(),
-                    expr: above(2.0),
-                    levels: vec!["no".to_owned(), "yes".to_owned()],
-                }],
-                items: words(),
-                numeric: vec![("x".to_owned(), x())],
-                ..naive_bayes::Spec::new(y(), vec!["0".to_owned(), "1".to_owned()])
-            };
-            let config = naive_bayes::Config::new(Payment::Pure { epsilon: e });
-            naive_bayes::prepare(facts, &spec, config)
-        }
-        "select" | "select by picks" | "select by sparse vector" => {
-            let (keep, method) = match name {
-                "select" => (Keep::Above(1.0), features::Method::Clusters(2)),
-                "select by picks" => (Keep::Top(2), features::Method::Picks),
-                _ => {
-                    let method = features::Method::SparseVector { answers: 1 };
-                    (Keep::Above(1.0), method)
-                }
-            };
-            let config = features::Config {
-                payment: Payment::Pure { epsilon: e },
-                scoring: features::Scoring::TotalCount,
-                keep,
-                method: Some(method),
-                metadata: Value::Null,
-            };
-            features::select(facts, &words(), &y(), config)
-        }
-        "top_k" => selection::top_k(facts, &axis_of("x", x(), 4.0, 4), 1, None, &e),
-        other => panic!("no constructor for {other}: add it here"),
-    }
-}
+use reticent_statistics::Facts;
 
 #[test]
 fn all() {
@@ -235,15 +26,9 @@ fn all() {
         names.insert(row.name);
         for relation in RELATIONS {
             for rows_per_unit in [1, 3] {
-                // the square root is paid in rho
-                let currency = if row.name == "running_total square_root" {
-                    Currency::Concentrated
-                } else {
-                    Currency::Pure
-                };
                 let context = Context {
                     relation,
-                    currency,
+                    currency: currency(row.name),
                     size: Size::Private,
                     rows_per_unit,
                 };
@@ -255,7 +40,9 @@ fn all() {
                     rows: Some(1000.0),
                     positive_rate: Some(0.5),
                 };
-                let prepared = prepare(row.name, &facts).unwrap();
+                let prepared = prepare(row.name, &facts)
+                    .unwrap_or_else(|| panic!("no constructor for {}", row.name))
+                    .unwrap();
                 let program = RowProgram {
                     terms: prepared.terms,
                     ..RowProgram::default()

@@ -1,10 +1,8 @@
 //! Threshold tests: neighbour tests by enumeration of the shipped code, refusals, canary.
 
 use super::*;
-use reticent_accounting::Event;
-use reticent_audit::purchases::{Purchase, crossing};
-use reticent_mechanisms::primitives::{Change, Crossing, Sides, Test, ThresholdTests};
-use reticent_mechanisms::{Answer, Desk, DeskError, FoldId};
+use reticent_audit::purchases::Purchase;
+use reticent_mechanisms::primitives::{Change, Sides, Test, ThresholdTests};
 use reticent_noise::Seeded;
 
 use super::merged_bins::bins_step;
@@ -163,36 +161,6 @@ fn lists_of_tests_are_refused_as_a_whole() {
     assert!(!many(Vec::new(), false));
 }
 
-/// Tests that depend on earlier answers: a search for the cell with records, narrowing by what was answered.
-struct Search(ThresholdTests);
-
-impl Mechanism for Search {
-    fn kind(&self) -> &'static str {
-        "search"
-    }
-    fn event(&self, context: &Context) -> Result<Event, reticent_accounting::AccountingError> {
-        Ok(self.0.event(context))
-    }
-    fn first_pass(&self) -> Vec<Fold> {
-        vec![grid(vec![axis(0, Cut::Whole(4))])]
-    }
-    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let mut next = |answers: &[Option<Crossing>]| {
-            let (mut from, mut to) = (0, 4);
-            for yes in answers.iter().map(Option::is_some) {
-                let middle = usize::midpoint(from, to);
-                (from, to) = if yes { (from, middle) } else { (middle, to) };
-            }
-            (to - from > 1).then(|| Test::count(from..usize::midpoint(from, to), 1))
-        };
-        let found = desk.adaptive_tests(FoldId(0), &self.0, &mut next)?;
-        Ok(Answer {
-            value: found.iter().map(crossing).collect(),
-            ..Answer::default()
-        })
-    }
-}
-
 #[test]
 fn adaptive_tests_enumerated() {
     let mut audit = cells(
@@ -203,7 +171,11 @@ fn adaptive_tests_enumerated() {
     audit.tables = audit.universe.tables(3);
     let mut shares = Vec::new();
     for answers in [1, 2] {
-        let search = Search(tests_step(ratio(2, 1), answers, Change::COUNT, Sides::One));
+        let step = tests_step(ratio(2, 1), answers, Change::COUNT, Sides::One);
+        let search = Purchases::one(
+            grid(vec![axis(0, Cut::Whole(4))]),
+            Purchase::Search(4, step),
+        );
         for relation in RELATIONS {
             let context = Context::records(relation);
             let case = Case {
