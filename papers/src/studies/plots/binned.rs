@@ -50,9 +50,9 @@ fn separated(
     let wrong = World::logistic(true, rows, 101 + 2 * set);
     let truth = equal_bins(&right.outcomes());
     let shapes = |world: &World, place: u64| {
+        let plot = world.binned(relation, config)?;
         sample(10 * set + place, plots, |stream| {
-            let value = world.binned(relation, stream, config)?;
-            Ok(shape_difference(&truth, &bins(&value)))
+            Ok(shape_difference(&truth, &bins(&plot.run(world, stream)?)))
         })
     };
     let base = shapes(&right, 0)?;
@@ -70,12 +70,15 @@ fn inside(
     fitted: bool,
     runs: u32,
 ) -> Result<(usize, usize), StudyError> {
+    let along = World::logistic(false, rows, 0).with_line((0.0, 2.0));
+    let true_line = along.binned(relation, config)?;
     let all = sample(900, runs, |stream| {
-        let mut world = World::logistic(false, rows, stream);
-        if !fitted {
-            world = world.with_line((0.0, 2.0));
-        }
-        let value = world.binned(relation, stream, config)?;
+        let world = World::logistic(false, rows, stream);
+        let value = if fitted {
+            world.binned(relation, config)?.run(&world, stream)?
+        } else {
+            true_line.run(&world, stream)?
+        };
         let bins = list(&value, "bins");
         let held = |b: &&serde_json::Value| at(b, "mean_residual").abs() <= at(b, "two_se");
         Ok((bins.iter().filter(held).count(), bins.len()))
@@ -133,9 +136,9 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
                     .map(|set| separated(rows, relation, &config, set, plots))
                     .collect::<Result<_, StudyError>>()?;
                 let [apart, chance] = [0, 1].map(|k| found.iter().map(|f| f[k]).collect::<Vec<_>>());
-                let held = [false, true]
+                let held = [(false, runs), (true, form.pick(20, 500))]
                     .into_iter()
-                    .map(|fitted| inside(rows, relation, &config, fitted, runs))
+                    .map(|(fitted, runs)| inside(rows, relation, &config, fitted, runs))
                     .collect::<Result<Vec<_>, StudyError>>()?;
                 let share = |k: usize| real(held[k].0) / real(held[k].1.max(1));
                 let each: Vec<String> = apart.iter().map(|a| format!("{a:.3}")).collect();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Rational, Relation, Size, parse_decimal};
+use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::Schema;
 use reticent_mechanisms::source::Memory;
@@ -161,12 +162,11 @@ impl World {
         Expr::Column(0).affine(self.line.1, self.line.0)
     }
 
-    fn release(
+    fn ready(
         &self,
         relation: Relation,
-        stream: u64,
         prepare: impl Fn(&Facts<'_>) -> Result<Prepared, StatisticsError>,
-    ) -> Result<Value, StudyError> {
+    ) -> Result<Ready, StudyError> {
         let size = match relation {
             Relation::AddRemove => Size::Private,
             Relation::ReplaceOne => Size::Public(self.x.len() as u64),
@@ -180,8 +180,7 @@ impl World {
             positive_rate: None,
         };
         let prepared = prepare(&facts).map_err(StudyError::release)?;
-        let mut noise = Seeded::stream(SEED, stream);
-        Ok(release(&self.source, &context, None, &prepared, &mut noise)?.value)
+        Ok(Ready { context, prepared })
     }
 
     /// A released residual plot; its points are drawn with the stream as seed.
@@ -198,27 +197,27 @@ impl World {
             seed: stream,
             ..config.clone()
         };
-        self.release(relation, stream, |facts| {
+        let ready = self.ready(relation, |facts| {
             reticent_statistics::residuals::prepare(
                 facts,
                 &self.predictor(),
                 &Expr::Column(1),
                 config.clone(),
             )
-        })
+        })?;
+        ready.run(self, stream)
     }
 
-    /// A released binned residual plot.
+    /// A binned residual plot along this line, for records as many as these.
     ///
     /// # Errors
-    /// When the release cannot be made.
+    /// When the release is refused.
     pub fn binned(
         &self,
         relation: Relation,
-        stream: u64,
         config: &reticent_statistics::binned::Config,
-    ) -> Result<Value, StudyError> {
-        self.release(relation, stream, |facts| {
+    ) -> Result<Ready, StudyError> {
+        self.ready(relation, |facts| {
             let score = Score::Linear(self.predictor());
             reticent_statistics::binned::prepare(facts, &score, Expr::Column(1), config.clone())
         })
@@ -240,6 +239,30 @@ impl World {
 
     fn fitted(&self) -> impl Iterator<Item = f64> {
         self.x.iter().map(|x| self.line.0 + self.line.1 * x)
+    }
+}
+
+/// A release ready to run. Preparing a binned plot takes longer than running it.
+pub struct Ready {
+    context: Context,
+    prepared: Prepared,
+}
+
+impl Ready {
+    /// One released value for records.
+    ///
+    /// # Errors
+    /// When the release cannot be made.
+    pub fn run(&self, records: &World, stream: u64) -> Result<Value, StudyError> {
+        let mut noise = Seeded::stream(SEED, stream);
+        let answer = release(
+            &records.source,
+            &self.context,
+            None,
+            &self.prepared,
+            &mut noise,
+        )?;
+        Ok(answer.value)
     }
 }
 
