@@ -5,8 +5,8 @@ use std::fmt;
 use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
-    adult_binned, adult_roc, covariance, dpbench, empirical_ml, models, pegasus, plots, pums_linear,
-    pums_residuals, roc, sparse_vector, which_mechanism,
+    adult_binned, adult_roc, covariance, dpbench, empirical_ml, models, pegasus, plots,
+    pums_linear, pums_residuals, roc, sparse_vector, which_mechanism,
 };
 
 /// How long a study runs.

@@ -101,7 +101,12 @@ mod tests {
         assert_eq!(bin(&records, 0.5, 1.0).count, 2);
         assert!((slope(&[[0.0, 1.0, 1.0], [1.0, 3.0, 1.0]]) - 2.0).abs() < 1e-15);
         // Weights 1, 1, 2: as if the last point were there twice. One without weight is left out.
-        let weighted = [[0.0, 0.0, 1.0], [1.0, 2.0, 1.0], [2.0, 2.0, 2.0], [9.0, 9.0, 0.0]];
+        let weighted = [
+            [0.0, 0.0, 1.0],
+            [1.0, 2.0, 1.0],
+            [2.0, 2.0, 2.0],
+            [9.0, 9.0, 0.0],
+        ];
         assert!((slope(&weighted) - 10.0 / 11.0).abs() < 1e-15);
         let of = |ys: [f64; 4]| [0, 1, 2, 3].map(|i| [[0.1, 0.4, 0.6, 0.9][i], ys[i], 1.0]);
         let (truth, flat) = (of([0.0, 0.3, 0.0, 0.6]), of([0.0; 4]));

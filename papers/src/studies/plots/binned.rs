@@ -83,9 +83,7 @@ fn inside(
         let held = |b: &&serde_json::Value| at(b, "mean_residual").abs() <= at(b, "two_se");
         Ok((bins.iter().filter(held).count(), bins.len()))
     })?;
-    Ok(all
-        .into_iter()
-        .fold((0, 0), |s, r| (s.0 + r.0, s.1 + r.1)))
+    Ok(all.into_iter().fold((0, 0), |s, r| (s.0 + r.0, s.1 + r.1)))
 }
 
 /// Runs the study. The short form has n·ε = 2500 under replace-one only.
@@ -106,7 +104,8 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
             format!(
                 "Limits: share of bins within two released standard errors of 0 for the right model, {runs} runs on fresh records; true line, and line fitted to the same records."
             ),
-            "PriBRP corrected: 2^s ≤ √n bins, small ones merged, sensitivities corrected.".to_owned(),
+            "PriBRP corrected: 2^s ≤ √n bins, small ones merged, sensitivities corrected."
+                .to_owned(),
         ],
         head: [
             "n·ε",
@@ -135,7 +134,8 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
                 let found: Vec<[f64; 2]> = (0..u64::from(sets))
                     .map(|set| separated(rows, relation, &config, set, plots))
                     .collect::<Result<_, StudyError>>()?;
-                let [apart, chance] = [0, 1].map(|k| found.iter().map(|f| f[k]).collect::<Vec<_>>());
+                let [apart, chance] =
+                    [0, 1].map(|k| found.iter().map(|f| f[k]).collect::<Vec<_>>());
                 let held = [(false, runs), (true, form.pick(20, 500))]
                     .into_iter()
                     .map(|(fitted, runs)| inside(rows, relation, &config, fitted, runs))
@@ -163,8 +163,8 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
                         format!("n·ε = {rows}, {name}: separation {apart:.3} (at least .7)"),
                     );
                 }
-                for (_, least, source) in (ASKED.iter())
-                    .filter(|a| form == Form::Full && a.0 == rows && which == 1)
+                for (_, least, source) in
+                    (ASKED.iter()).filter(|a| form == Form::Full && a.0 == rows && which == 1)
                 {
                     out.require(
                         apart >= *least,
