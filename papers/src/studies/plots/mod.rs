@@ -338,15 +338,11 @@ mod tests {
 
     #[test]
     fn fits_solve_their_equations() {
-        for world in [
-            World::linear(Model::NONLINEAR, 300, 1),
-            World::logistic(true, 300, 2),
-        ] {
-            let residuals: Vec<f64> = if world.y.iter().all(|y| *y == 0.0 || *y == 1.0) {
-                world.outcomes().iter().map(|[p, y]| y - p).collect()
-            } else {
-                world.points().iter().map(|p| p[1]).collect()
-            };
+        let linear = World::linear(Model::NONLINEAR, 300, 1);
+        let logistic = World::logistic(true, 300, 2);
+        let of_linear: Vec<f64> = linear.points().iter().map(|p| p[1]).collect();
+        let of_logistic: Vec<f64> = logistic.outcomes().iter().map(|[p, y]| y - p).collect();
+        for (world, residuals) in [(linear, of_linear), (logistic, of_logistic)] {
             let moment: f64 = residuals.iter().zip(&world.x).map(|(r, x)| r * x).sum();
             assert!(residuals.iter().sum::<f64>().abs() < 1e-8 && moment.abs() < 1e-8);
         }

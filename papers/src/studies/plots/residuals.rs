@@ -137,10 +137,6 @@ fn separated(
     })
 }
 
-fn row<const N: usize>(cells: [String; N]) -> Vec<String> {
-    cells.to_vec()
-}
-
 fn separations(out: &mut Findings, form: Form, e: &Rational) -> Result<(), StudyError> {
     let (sets, plots) = (form.pick(1, 3), form.pick(100, 1000));
     for (rows, asked) in ASKED {
@@ -153,7 +149,7 @@ fn separations(out: &mut Findings, form: Form, e: &Rational) -> Result<(), Study
                     continue;
                 }
                 let found = separated(rows, relation, &way.config, sets, plots)?;
-                out.rows.push(row([
+                out.rows.push(vec![
                     "separation".to_owned(),
                     rows.to_string(),
                     name.to_owned(),
@@ -162,7 +158,7 @@ fn separations(out: &mut Findings, form: Form, e: &Rational) -> Result<(), Study
                     format!("{:.3}", found.wrong[0]),
                     format!("{:.3}", found.wrong[1]),
                     format!("{:.3}", found.distance),
-                ]));
+                ]);
                 if place > 0 {
                     continue;
                 }
@@ -232,7 +228,7 @@ fn own_plots(out: &mut Findings, e: &Rational) -> Result<(), StudyError> {
                 .checked_sub(1)
                 .and_then(|i| TABLE_4_2.get(i))
                 .map_or("–", |t| t.1);
-            out.rows.push(row([
+            out.rows.push(vec![
                 "average regret".to_owned(),
                 "all".to_owned(),
                 name.to_owned(),
@@ -241,7 +237,7 @@ fn own_plots(out: &mut Findings, e: &Rational) -> Result<(), StudyError> {
                 "–".to_owned(),
                 "–".to_owned(),
                 format!("{:.3} (thesis {paper})", mean(regrets)),
-            ]));
+            ]);
         }
     }
     Ok(())
@@ -263,7 +259,7 @@ fn least(
     }
     Ok(list.get(low).map_or_else(
         || format!("above {}", list[list.len() - 1]),
-        |found| found.to_string(),
+        ToString::to_string,
     ))
 }
 
@@ -283,7 +279,7 @@ fn powers(out: &mut Findings, e: &Rational) -> Result<(), StudyError> {
     /// True plots whose mean stands for the expected one.
     const MEAN_OF: u64 = 20;
     let mut push = |rows: usize, relation: &str, release: &str, [a, g]: [String; 2]| {
-        out.rows.push(row([
+        out.rows.push(vec![
             "least violation".to_owned(),
             rows.to_string(),
             relation.to_owned(),
@@ -292,7 +288,7 @@ fn powers(out: &mut Findings, e: &Rational) -> Result<(), StudyError> {
             format!("α {a}"),
             format!("γ {g}"),
             "–".to_owned(),
-        ]));
+        ]);
     };
     for (rows, exact, private) in TABLE_4_1 {
         push(rows, "–", "thesis, no noise", exact.map(str::to_owned));
@@ -359,7 +355,7 @@ fn tests(out: &mut Findings, e: &Rational) -> Result<(), StudyError> {
             let level = shares(Model::violated(0.0, 0.0), 800)?;
             let fan = shares(Model::violated(0.02, 0.0), 801)?;
             let curved = shares(Model::violated(0.0, 0.0015), 802)?;
-            out.rows.push(row([
+            out.rows.push(vec![
                 "p < .05: curvature, fan".to_owned(),
                 rows.to_string(),
                 name.to_owned(),
@@ -368,7 +364,7 @@ fn tests(out: &mut Findings, e: &Rational) -> Result<(), StudyError> {
                 format!("α .02: {:.3}, {:.3}", fan[0], fan[1]),
                 format!("γ .0015: {:.3}, {:.3}", curved[0], curved[1]),
                 "–".to_owned(),
-            ]));
+            ]);
             out.require(
                 level.iter().all(|l| *l <= 0.075),
                 format!(
