@@ -386,7 +386,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
     let mut out = Findings {
         settings: vec![
             format!(
-                "Records: x uniform on [1, 50] (below \"own plot\": [0, 50]), y = x + N(0, 1) (\"Ideal\"), + N(0, x) (\"Heteroscedastic\"), + .01 x² + N(0, 1) (\"Nonlinear\"); least squares. ε = 1, n = n·ε; noise seed {SEED}."
+                "Records: x uniform on [1, 50] (least violation and tests: [0, 50]), y = x + N(0, 1) (\"Ideal\"), + N(0, x) (\"Heteroscedastic\"), + .01 x² + N(0, 1) (\"Nonlinear\"); least squares. ε = 1, n = n·ε; noise seed {SEED}."
             ),
             format!(
                 "Separation: total variation between the similarities of {} plots each to the true \"Ideal\" plot, at most 20 classes, mean of {} set(s) of records; column Ideal: Ideal against itself, last column: mean similarity of Ideal (0 is equal).",
