@@ -5,8 +5,8 @@ use std::fmt;
 use reticent_mechanisms::source::SourceError;
 
 use crate::studies::{
-    adult_binned, adult_roc, covariance, dpbench, empirical_ml, models, pegasus, pums_linear,
-    pums_residuals, roc, sparse_vector, which_mechanism,
+    adult_binned, adult_roc, covariance, dpbench, empirical_ml, models, pegasus, plots,
+    pums_linear, pums_residuals, roc, sparse_vector, which_mechanism,
 };
 
 /// How long a study runs.
@@ -115,6 +115,16 @@ pub const STUDIES: &[Study] = &[
         name: "regression-diagnostics/roc-coverage",
         about: "how often band and intervals hold: 77 negatives, ties, skewed scores",
         run: roc::coverage::run,
+    },
+    Study {
+        name: "regression-diagnostics/residuals",
+        about: "residual plots of right and wrong models: figure 4.3, Tables 4.1 and 4.2",
+        run: plots::residuals::run,
+    },
+    Study {
+        name: "regression-diagnostics/binned",
+        about: "binned residual plots of right and wrong models (figure 4.14), and how often their limits hold",
+        run: plots::binned::run,
     },
     Study {
         name: "pegasus/unit",

@@ -98,13 +98,13 @@ impl Bench {
         let truly = |t: &Bin| t.mean_residual.abs() > t.two_se();
         let said = |r: &Value| at(r, "mean_residual").abs() > at(r, "two_se");
         let error = |t: &Bin, r: &Value| (t.mean_residual - at(r, "mean_residual")).abs();
-        let true_points: Vec<(f64, f64)> = truth
+        let true_points: Vec<[f64; 3]> = truth
             .iter()
-            .map(|t| (t.mean_fitted, t.mean_residual))
+            .map(|t| [t.mean_fitted, t.mean_residual, 1.0])
             .collect();
-        let points: Vec<(f64, f64)> = released
+        let points: Vec<[f64; 3]> = released
             .iter()
-            .map(|r| (at(r, "mean_fitted"), at(r, "mean_residual")))
+            .map(|r| [at(r, "mean_fitted"), at(r, "mean_residual"), 1.0])
             .collect();
         let errors: Vec<f64> = truth
             .iter()

@@ -9,6 +9,7 @@ pub mod empirical_ml;
 pub mod empirical_roc;
 pub mod models;
 pub mod pegasus;
+pub mod plots;
 pub(crate) mod pums;
 pub mod pums_linear;
 pub mod pums_residuals;
@@ -29,6 +30,14 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
         .get(key)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
+}
+
+/// The points a released residual plot shows.
+pub(crate) fn drawn(value: &Value) -> Vec<[f64; 2]> {
+    list(value, "points")
+        .iter()
+        .filter_map(|p| Some([p.get(0)?.as_f64()?, p.get(1)?.as_f64()?]))
+        .collect()
 }
 
 /// "k of n".

@@ -13,7 +13,7 @@ use reticent_statistics::residuals;
 use serde_json::Value;
 
 use super::pums::{Pums, rational};
-use super::{at, list};
+use super::{at, drawn, list};
 use crate::public::{RELATIONS, mean, release};
 use crate::real;
 use crate::study::{Findings, Form, StudyError};
@@ -115,12 +115,8 @@ impl Bench {
             .map(|c| c.as_f64().filter(|c| *c >= threshold).unwrap_or(0.0))
             .collect();
         let truth: Vec<f64> = self.true_counts(value).into_iter().map(real).collect();
-        let drawn: Vec<[f64; 2]> = list(value, "points")
-            .iter()
-            .filter_map(|p| Some([p.get(0)?.as_f64()?, p.get(1)?.as_f64()?]))
-            .collect();
         Distance {
-            similarity: similarity(&self.points, &drawn),
+            similarity: similarity(&self.points, &drawn(value)),
             own_grid: total_variation(&truth, &kept),
             side: Self::frame(value).side,
         }

@@ -2,5 +2,6 @@
 
 mod agreement;
 mod empirical_ml;
+mod plots;
 mod sparse_vector;
 mod studies;

@@ -8,8 +8,6 @@ mod golden;
 mod histogram;
 mod models;
 mod naive_bayes;
-mod plots;
-mod plots_study;
 mod roc;
 mod running;
 mod seeded;
