@@ -15,13 +15,13 @@ use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy, Policy};
 use crate::failure::{Error, Failure};
 use crate::outcome::Refusal;
 use crate::register::{self, Registration};
-use crate::scan::{self, Files, Layout, Rejects};
-use crate::tokens::{self, Tokens};
+use crate::scan::{self, Files, Layout, Rejects, slots};
+use crate::tokens::Tokens;
 
 /// What the scanner needs to know of a declaration. Columns of tokens are texts to it, without a value of their own.
 pub fn layout(dataset: &Dataset) -> Layout {
     let (columns, policies): (Vec<Column>, Vec<Option<&Policy>>) =
-        tokens::of_files(&dataset.schema, &dataset.tokens)
+        slots::of_files(&dataset.schema, &dataset.tokens)
             .into_iter()
             .map(|(column, at)| (column, at.and_then(|at| dataset.policies.get(at))))
             .unzip();
@@ -55,7 +55,7 @@ pub fn files(dataset: &Dataset) -> Result<Files, Failure> {
 
 /// The rows as the door takes them: those of the files, texts of `tokens` columns as slots.
 pub fn rows(dataset: &Dataset, files: Files) -> Box<dyn RowSource> {
-    tokens::source(files, &dataset.schema, &dataset.tokens)
+    slots::source(files, &dataset.schema, &dataset.tokens)
 }
 
 /// Registers a data set: reads every row once, refuses rows the policies reject, creates the ledger with

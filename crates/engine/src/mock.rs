@@ -16,7 +16,7 @@ use crate::dataset::{Dataset, Unit};
 pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let columns = &dataset.schema.columns;
-    let files = crate::tokens::of_files(&dataset.schema, &dataset.tokens);
+    let files = crate::scan::slots::of_files(&dataset.schema, &dataset.tokens);
     writer
         .write_record(files.iter().map(|(c, _)| c.name.as_bytes()))
         .map_err(cause)?;

@@ -168,6 +168,29 @@ pub(super) fn axis(term: usize, cut: Cut) -> Axis {
     Axis { term, cut }
 }
 
+/// Two records at corners of the box of (x, y).
+pub(super) fn corners() -> Universe {
+    Universe::rows(
+        Schema {
+            columns: vec![real("x", -0.5, 0.5), real("y", -0.5, 0.5)],
+        },
+        vec![vec![0.5, 0.5], vec![-0.5, 0.5]],
+    )
+}
+
+/// Second moments of x and y with an intercept.
+pub(super) fn moments_fold() -> Fold {
+    Fold::Moments {
+        terms: 0..1,
+        response: Some(1),
+        shorten: Shorten {
+            intercept: 0.25,
+            squared_norm: f64::INFINITY,
+        },
+        bits: 10,
+    }
+}
+
 pub(super) fn grid(axes: Vec<Axis>) -> Fold {
     Fold::Grid { axes, sum: None }
 }
@@ -200,26 +223,13 @@ fn steps() -> Vec<World> {
     let quantiles = Universe::reals(0.0, 16.0, &[0.0, 1.0, 12.0]);
     let ranges = Universe::reals(0.0, 4.0, &[0.0, 1.0, 2.0, 4.0]);
     let medians = Universe::reals(0.0, 6.0, &[0.0, 1.0, 3.0, 5.5]);
-    let moments = Universe::rows(
-        Schema {
-            columns: vec![real("x", -0.5, 0.5), real("y", -0.5, 0.5)],
-        },
-        vec![vec![0.5, 0.5], vec![-0.5, 0.5]],
-    );
+    let moments = corners();
     let sums = Universe::reals(-4.0, 4.0, &[-4.0, 4.0]);
     let mut second_moments = step(
         "second_moments",
         &moments,
         2,
-        Fold::Moments {
-            terms: 0..1,
-            response: Some(1),
-            shorten: Shorten {
-                intercept: 0.25,
-                squared_norm: f64::INFINITY,
-            },
-            bits: 10,
-        },
+        moments_fold(),
         Purchase::SecondMoments(SecondMoments {
             name: name("moments"),
             payment: Payment::Approximate {

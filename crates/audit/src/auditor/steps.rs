@@ -1,7 +1,7 @@
 //! Worlds of the paid steps for selection, threshold tests, histograms and smooth sensitivity.
 
 use reticent_accounting::Rational;
-use reticent_mechanisms::fold::{Cut, Fold, Shorten};
+use reticent_mechanisms::fold::{Cut, Fold};
 use reticent_mechanisms::primitives::{
     Bisection, Change, Draw, ItemCounts, JointSelection, Linear, MergedBins, NormMoments,
     Objective, OutputPerturbation, Partition, Payment, Row, Rule, Selection, Sides, SmoothAuc,
@@ -9,7 +9,7 @@ use reticent_mechanisms::primitives::{
 };
 use reticent_mechanisms::rows::Schema;
 
-use super::shipped::{World, axis, grid, step};
+use super::shipped::{World, axis, corners, grid, moments_fold, step};
 use crate::purchases::Purchase;
 use crate::tables::{Multiset, Universe, real};
 
@@ -258,25 +258,11 @@ fn smooth() -> Vec<World> {
 
 /// Second moments by the norm mechanism, a logistic fit by output perturbation.
 fn models() -> Vec<World> {
-    let moments = Universe::rows(
-        Schema {
-            columns: vec![real("x", -0.5, 0.5), real("y", -0.5, 0.5)],
-        },
-        vec![vec![0.5, 0.5], vec![-0.5, 0.5]],
-    );
     let norm = step(
         "norm_moments",
-        &moments,
+        &corners(),
         2,
-        Fold::Moments {
-            terms: 0..1,
-            response: Some(1),
-            shorten: Shorten {
-                intercept: 0.25,
-                squared_norm: f64::INFINITY,
-            },
-            bits: 10,
-        },
+        moments_fold(),
         Purchase::NormMoments(NormMoments {
             name: named("moments"),
             epsilon: one(),

@@ -17,6 +17,7 @@ mod roc;
 mod sample;
 mod sections;
 mod svg;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::html::{Set, escape};
 use super::plots::{Figure, outline};
 use super::read::{list, num, pairs, text};
-use super::sections::{cell, fold, share};
 use super::svg::{Axis, Plot, Ticks, Words};
+use super::tables::{cell, fold, share};
 use super::words;
 
 /// Classes of the lines of several models; they differ in colour and dashes.

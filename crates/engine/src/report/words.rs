@@ -665,6 +665,22 @@ pub(super) fn basis(relation: Option<&str>, spent: Option<&Cost>) -> String {
     }
 }
 
+/// A p value as R prints it.
+pub(super) fn probability(p: f64) -> String {
+    if p < 2e-16 {
+        "below 2 × 10⁻¹⁶".to_owned()
+    } else if p < 1e-3 {
+        scientific(p, 2)
+    } else {
+        fixed(p, 3)
+    }
+}
+
+/// A share in per cent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{} %", number((share * 1e5).round() / 1e3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

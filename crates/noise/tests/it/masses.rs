@@ -139,8 +139,8 @@ fn composed_epsilon(b: f64, times: u32, delta: f64, steps: usize) -> f64 {
     high
 }
 
-/// dp-accounting's privacy loss distributions of composed Laplace noise, from our law alone: our sampler has no other
-/// privacy loss than the one it is priced for (ε in all, dp-accounting's `basic_epsilon`, which no δ makes smaller by much).
+/// dp-accounting's privacy loss distributions of composed Laplace noise, from our law alone: at a δ the composition costs what
+/// they say. Our price of it in pure ε is their `basic_epsilon`, which is more where many draws are composed.
 #[test]
 fn composed_laplace_agrees_with_dp_accounting() {
     let cases = &golden()["dp_accounting"]["cases"];

@@ -54,7 +54,7 @@ const ASKED: [(usize, [[f64; 2]; 2]); 3] = [
 ];
 
 /// Asked of the short form.
-const SHORT: f64 = 0.8;
+const SHORT: f64 = 0.77;
 
 /// A way to make the plot.
 struct Way {
