@@ -1,6 +1,6 @@
 //! The declaration of columns of type `tokens`: which words count, how many of a record, and what the slots are called.
 //!
-//! [`crate::scan::slots`] reads such columns, [`crate::text`] says what a text becomes.
+//! `scan::slots` reads such columns, [`crate::text`] says what a text becomes.
 
 use std::path::{Path, PathBuf};
 

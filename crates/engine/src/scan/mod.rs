@@ -1,6 +1,6 @@
 //! Scanning: rows in the clear, between the disk and the folds.
 //!
-//! [`Files`] (CSV, Parquet; texts as slots by [`slots`]) and [`ArrowBatches`] are the row sources of one machine. A source decodes
+//! [`Files`] (CSV, Parquet; texts as slots by `slots`) and [`ArrowBatches`] are the row sources of one machine. A source decodes
 //! cells by the public [`Layout`] and hands batches to the door; nothing comes back, and no error made
 //! here depends on the content of a row once the data are registered.
 //!

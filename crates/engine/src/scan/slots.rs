@@ -1,6 +1,6 @@
 //! Columns of type `tokens`: a text column of the files becomes whole-number columns, its slots, before the door sees it.
 //!
-//! [`Expanded`] is the row source: the scanner reads the files with the text as an identifier, and every record's
+//! `Expanded` is the row source: the scanner reads the files with the text as an identifier, and every record's
 //! text is replaced by the numbers of its words (`name.1`, `name.2`, …; the number of words stands for "none").
 //!
 //! It holds no state; texts longer than [`FIELD_CAP`] bytes are cut, so memory is a block per thread.
