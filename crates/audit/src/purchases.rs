@@ -8,7 +8,7 @@ use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
     Bisection, Counts, Crossing, ItemCounts, JointSelection, Linear, Medians, MergedBins,
     NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments, Selection,
-    SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests, WorstQuery,
+    SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests, Votes, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -58,6 +58,8 @@ pub enum Purchase {
     NormMoments(NormMoments),
     /// A logistic fit by output perturbation; its fold is not used.
     Output(OutputPerturbation),
+    /// A vote of groups; its fold is not used.
+    Votes(Votes),
 }
 
 /// Steps in the order of purchase, each on a fold of its own.
@@ -98,6 +100,7 @@ impl Mechanism for Purchases {
             Purchase::ItemCounts(s) => s.event(context),
             Purchase::NormMoments(s) => s.event(context),
             Purchase::Output(s) => s.event(context),
+            Purchase::Votes(s) => s.event(context),
         };
         Ok(Event::Sequence(
             self.0.iter().map(|(_, p)| event(p)).collect(),
@@ -109,7 +112,7 @@ impl Mechanism for Purchases {
     }
 
     fn passes(&self) -> u32 {
-        let held = |p: &&(Fold, Purchase)| matches!(p.1, Purchase::Output(_));
+        let held = |p: &&(Fold, Purchase)| matches!(p.1, Purchase::Output(_) | Purchase::Votes(_));
         u32::try_from(self.0.iter().filter(held).count()).unwrap_or(u32::MAX)
     }
 
@@ -149,6 +152,7 @@ impl Mechanism for Purchases {
                 }
                 Purchase::NormMoments(s) => desk.norm_moments(fold, s)?.entries.into(),
                 Purchase::Output(s) => desk.output_perturbation(s)?.into(),
+                Purchase::Votes(s) => integer(desk.votes(s)?),
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?
                     .iter()

@@ -255,6 +255,17 @@ pub const STEPS: &[Row] = &[
         ],
     },
     Row {
+        name: "votes",
+        methods: &[Enumerated],
+        claim: "pure: 1/e, r1 2/e on the number of yes votes",
+        tests: &[
+            "votes::votes_enumerated",
+            "votes::a_record_moves_one_group",
+            "votes::order_does_not_count",
+            "votes::votes_canary",
+        ],
+    },
+    Row {
         name: "stream_counts",
         methods: &[Matrix, Enumerated],
         claim: "pure: a/r e, r1 2e for ever; same-tick swap 2(1 - root's share) e",
@@ -313,6 +324,7 @@ pub const COMPOSITES: &[Row] = &[
         "medians, merged_bins, counts, sums",
     ),
     composite("binned_residuals_against", "medians, counts, sums"),
+    composite("verify", "votes"),
     composite("naive_bayes", "item_counts, sums"),
     composite("select", "item_counts"),
     composite("select by picks", "selection"),

@@ -226,7 +226,8 @@ fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Que
         | KindSpec::Regress(_)
         | KindSpec::Threshold(_)
         | KindSpec::NaiveBayes(_)
-        | KindSpec::Select(_) => return None,
+        | KindSpec::Select(_)
+        | KindSpec::Verify(_) => return None,
     })
 }
 

@@ -210,6 +210,7 @@ fn check_release(
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
         KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
+        KindSpec::Verify(s) => model(&s.formula, s.positive.as_deref(), s.family()),
         KindSpec::NaiveBayes(s) => bayes::check(named, filter, s),
         KindSpec::Select(s) => bayes::candidates(named, s).map(drop),
         KindSpec::Count

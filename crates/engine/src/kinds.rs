@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use crate::formula;
 pub use models::{
     CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair,
-    Reported, SelectSpec, Selected, ThresholdSpec,
+    Reported, SelectSpec, Selected, ThresholdSpec, VerifySpec,
 };
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 20] = [
+pub(crate) const NAMES: [&str; 21] = [
     "count",
     "sum",
     "mean",
@@ -45,6 +45,7 @@ pub(crate) const NAMES: [&str; 20] = [
     "threshold",
     "residuals",
     "binned_residuals",
+    "verify",
 ];
 
 /// Bins of a numeric column that declares none.
@@ -97,6 +98,8 @@ pub enum KindSpec {
     Residuals(ResidualsSpec),
     /// Binned residual plot of a released logistic model.
     BinnedResiduals(BinnedResidualsSpec),
+    /// A yes or no about one coefficient of a regression on the confidential rows.
+    Verify(VerifySpec),
 }
 
 /// Fields of a `sum`.
@@ -458,6 +461,7 @@ impl KindSpec {
             Self::Roc(_) => "roc",
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
+            Self::Verify(_) => "verify",
         }
     }
 
@@ -626,6 +630,7 @@ impl KindSpec {
                 |fields| Selected::canonical(s.features.as_ref(), fields),
             ),
             Self::Select(s) => s.canonical(),
+            Self::Verify(s) => s.canonical(),
         }
     }
 }

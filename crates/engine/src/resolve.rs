@@ -245,7 +245,7 @@ fn at_printed_scales(dataset: &Dataset, release: &ReleaseSpec, mut payment: Paym
 fn needs_size(release: &ReleaseSpec) -> bool {
     matches!(
         release.kind.name(),
-        "mean" | "logistic" | "linear" | "roc" | "residuals" | "binned_residuals"
+        "mean" | "logistic" | "linear" | "roc" | "residuals" | "binned_residuals" | "verify"
     )
 }
 

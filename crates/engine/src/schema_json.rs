@@ -173,6 +173,7 @@ mod tests {
             "threshold" => "from = \"curve\"",
             "residuals" => "model = \"lin\"",
             "auc" | "roc" | "binned_residuals" => "model = \"log\"",
+            "verify" => "formula = \"y ~ x\"\nterm = \"x\"",
             _ => "",
         }
     }

@@ -1,7 +1,10 @@
-//! Looks for the minimiser of J(w) = Σ log(1 + e^(−y w·x)) + (Λ/2)‖w‖² + b·w over rows in the unit ball.
+//! Numerical work that the trusted crates do not rely on: where to look for the minimiser of an objective, and how a group of records votes.
 //!
-//! Everything here is a proposal in doubles. Whoever asks for it checks the exact gradient at the proposed point, and goes on
-//! by other means if no proposal passes. What is relied on is only that these are functions of their arguments (no state,
+//! [`Search`] looks for the minimiser of J(w) = Σ log(1 + e^(−y w·x)) + (Λ/2)‖w‖² + b·w over rows in the unit ball.
+//!
+//! It proposes in doubles. Whoever asks for it checks the exact gradient at the proposed point, and goes on
+//! by other means if no proposal passes. [`Question::vote`] fits a regression to one group of records; how well it does so is a matter of
+//! usefulness, not of privacy. What is relied on is only that these are functions of their arguments (no state,
 //! no clock, no files, no randomness) that return: every loop has a bound that does not depend on the rows.
 #![cfg_attr(
     not(test),
@@ -14,11 +17,13 @@
 )]
 
 mod rows;
+mod votes;
 
 use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 
 pub use rows::{Design, Gram};
 use rows::{Extent, Rows};
+pub use votes::{Ask, Family, Question};
 
 /// Passes of the search in doubles.
 const FAST_PASSES: u32 = 300;

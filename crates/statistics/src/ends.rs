@@ -13,7 +13,7 @@ use reticent_mechanisms::{Desk, DeskError, FoldId};
 
 use crate::common::{Facts, StatisticsError};
 
-/// Ratio of neighbouring candidates.
+/// Ratio of neighbouring candidates, if not another is asked for.
 const GROWTH: f64 = 1.1;
 /// Smallest candidate above 0, as a share of the largest possible distance.
 const FINEST: f64 = 1e-6;
@@ -26,6 +26,8 @@ pub(crate) struct Ends {
     anchors: (f64, f64),
     /// Candidates for the two distances.
     candidates: (Vec<f64>, Vec<f64>),
+    /// Ratio of neighbouring candidates.
+    growth: f64,
     /// Terms that hold the two distances.
     terms: (usize, usize),
     /// The two purchases, upper end first.
@@ -58,6 +60,7 @@ impl Ends {
                 candidates(bounds.upper - anchors.0, GROWTH),
                 candidates(anchors.1 - bounds.lower, GROWTH),
             ),
+            growth: GROWTH,
             terms: (first, first + 1),
             steps: (
                 Range {
@@ -78,6 +81,7 @@ impl Ends {
 
     /// Candidates that grow by another factor than 1.1.
     pub(crate) fn grow_by(&mut self, factor: f64) {
+        self.growth = factor;
         self.candidates = (
             candidates(self.bounds.upper - self.anchors.0, factor),
             candidates(self.anchors.1 - self.bounds.lower, factor),
@@ -114,7 +118,7 @@ impl Ends {
         let up = desk.range(first, &self.steps.0)?;
         let upper = (self.anchors.0 + pick(&self.candidates.0, up))
             .clamp(self.bounds.lower, self.bounds.upper);
-        let distances = candidates(upper - self.bounds.lower, GROWTH);
+        let distances = candidates(upper - self.bounds.lower, self.growth);
         let shift = self.anchors.1 - upper;
         let fold = up_to(self.terms.1, distances.iter().map(|d| d + shift).collect());
         let folds = desk.scan(vec![fold])?;
@@ -185,7 +189,7 @@ fn pick(edges: &[f64], k: usize) -> f64 {
 }
 
 /// 0, then μ·growth^k up to `far`.
-fn candidates(far: f64, growth: f64) -> Vec<f64> {
+pub(crate) fn candidates(far: f64, growth: f64) -> Vec<f64> {
     let mut edges = vec![0.0];
     let mut next = far * FINEST;
     while next > 0.0 && next < far && edges.len() < 400 {

@@ -11,6 +11,7 @@
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`naive_bayes`], [`features`]: classification from noisy counts, and which features are worth it.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`verify`]: a private yes or no about one coefficient.
 //! * [`counters`], [`running`]: strategies for running totals and the totals of their noisy answers; running totals as releases.
 //! * [`accuracy`]: error from ε and ε from error.
 //! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
@@ -44,6 +45,7 @@ pub mod sparse_vector;
 pub mod streams;
 mod student;
 pub mod threshold;
+pub mod verify;
 pub mod zcdp;
 
 pub use common::{Facts, Prepared, StatisticsError};

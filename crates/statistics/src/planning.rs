@@ -15,7 +15,7 @@ use crate::counters::Method;
 use crate::covariance::{self, Rows};
 use crate::linear::PureNoise;
 use crate::selection;
-use crate::{binned, linear, logistic, residuals, roc, running};
+use crate::{binned, linear, logistic, residuals, roc, running, verify};
 
 /// A prediction: a number where there is one, a sentence always.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -354,6 +354,34 @@ pub fn residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
         &format!(
             "{} % of epsilon frames the plot; each of its cells counts records within {error:.0} with probability .95",
             rules.range_percent
+        ),
+        Some(error),
+    )
+}
+
+/// A verified claim: how many groups vote, and what they can show.
+pub fn verify(facts: &Facts<'_>, design: &DesignSpec, config: &verify::Config) -> Prediction {
+    let coefficients = design.terms.len() + usize::from(design.intercept);
+    let plan = verify::Plan::new(facts, coefficients, config);
+    let error = laplace_95(facts, &config.epsilon);
+    let shows = plan.detects().map_or_else(
+        || "a range of several standard errors of a group's estimate is confirmed".to_owned(),
+        |t| {
+            format!(
+                "a coefficient whose t on all records is beyond ±{t:.1} is found in 4 of 5 cases"
+            )
+        },
+    );
+    let records = plan
+        .records
+        .map_or_else(String::new, |r| format!(" of about {r:.0} records"));
+    against(
+        rational_to_f64(&config.epsilon),
+        facts.signal(&config.epsilon),
+        300.0,
+        &format!(
+            "{} groups{records} vote, the yes votes counted within {error:.0} with probability .95; {shows}",
+            plan.groups
         ),
         Some(error),
     )

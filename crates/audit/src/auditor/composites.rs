@@ -8,7 +8,7 @@ use reticent_statistics::features::{self, Items, Keep};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, counters, covariance,
-    histogram, linear, logistic, naive_bayes, residuals, roc, running, selection, simple,
+    histogram, linear, logistic, naive_bayes, residuals, roc, running, selection, simple, verify,
 };
 use serde_json::Value;
 
@@ -190,6 +190,16 @@ pub fn prepare(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statist
                 ..histogram::Config::new(method, e)
             };
             histogram::prepare(facts, axes, config)
+        }
+        "verify" => {
+            let config = verify::Config {
+                claim: verify::Claim::Differs {
+                    from: 0.0,
+                    level: 0.5,
+                },
+                ..verify::Config::new(e, "x")
+            };
+            verify::prepare(facts, &design, &config)
         }
         "naive_bayes" => {
             let spec = naive_bayes::Spec {

@@ -3,9 +3,9 @@
 use reticent_accounting::Rational;
 use reticent_mechanisms::fold::{Cut, Fold};
 use reticent_mechanisms::primitives::{
-    Bisection, Change, Draw, ItemCounts, JointSelection, Linear, MergedBins, NormMoments,
-    Objective, OutputPerturbation, Partition, Payment, Row, Rule, Selection, Sides, SmoothAuc,
-    SplitTree, Strategy, Test, ThresholdTests, WorstQuery,
+    Ask, Bisection, Change, Draw, Family, ItemCounts, JointSelection, Linear, MergedBins,
+    NormMoments, Objective, OutputPerturbation, Partition, Payment, Question, Row, Rule, Selection,
+    Sides, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes, WorstQuery,
 };
 use reticent_mechanisms::rows::Schema;
 
@@ -291,7 +291,30 @@ fn models() -> Vec<World> {
         })),
         &[vec![0, 0], vec![0, 1]],
     );
-    vec![norm, fit]
+    let votes = step(
+        "votes",
+        &records,
+        2,
+        grid(Vec::new()),
+        Purchase::Votes(Votes {
+            name: named("votes"),
+            epsilon: one(),
+            groups: 1,
+            covariates: 0..1,
+            outcome: 1,
+            question: Question {
+                family: Family::Gaussian,
+                intercept: false,
+                term: 0,
+                ask: Ask::Within(0.25, 1.0),
+            },
+            seed: 1,
+        }),
+        // 2 records with outcome 0: a slope of 0; one more with outcome 1: a third
+        &[vec![2, 0], vec![2, 1]],
+    )
+    .finite();
+    vec![norm, fit, votes]
 }
 
 /// All of them.

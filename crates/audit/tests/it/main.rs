@@ -24,6 +24,7 @@ mod split_tree;
 mod statistical;
 mod streams;
 mod threshold_tests;
+mod votes;
 mod worst_query;
 
 use dashu::integer::{IBig, UBig};

@@ -1,6 +1,8 @@
 //! Fields of the model kinds beyond those every plan has, and of what is read off released values for free.
 
+use reticent_mechanisms::primitives::MOST_GROUPS;
 use reticent_statistics::features::{Keep, Method, Scoring};
+use reticent_statistics::verify::Claim;
 use serde_json::{Map, Value, json};
 
 use super::read::{formula_of, optional_count, positive_real, reference};
@@ -324,6 +326,121 @@ impl ThresholdSpec {
     pub(super) fn canonical(&self) -> Value {
         json!({"method": match self.method { Point::Youden => "youden", Point::TopLeft => "topleft" }})
     }
+}
+
+/// Fields of `verify`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifySpec {
+    /// The formula of the regression.
+    pub formula: String,
+    /// Whether it is logistic instead of least squares.
+    pub logistic: bool,
+    /// The outcome level that counts as positive, of a logistic regression.
+    pub positive: Option<String>,
+    /// The term whose coefficient is meant.
+    pub term: String,
+    /// What is said of it.
+    pub claim: Claim,
+    /// Number of groups; a public rule chooses it if absent.
+    pub groups: Option<u32>,
+    /// Public seed of the division into groups.
+    pub seed: u32,
+}
+
+impl VerifySpec {
+    pub(super) fn read(section: &mut Section<'_>) -> Result<Self, Refusal> {
+        let formula = formula_of(section)?;
+        let logistic = match section.get("family") {
+            None => false,
+            Some(item) => item.word(&[("linear", false), ("logistic", true)])?,
+        };
+        let fix = "Write the level that counts as positive, for example positive = \">50K\".";
+        let positive = match section.get("positive") {
+            None => None,
+            Some(item) if !logistic => {
+                return Err(item
+                    .refuse("only a logistic regression has a positive outcome")
+                    .accepting("Remove it, or add family = \"logistic\"."));
+            }
+            Some(item) => Some(item.name(fix)?),
+        };
+        let fix =
+            "Write the term of the formula whose coefficient is meant, for example term = \"age\".";
+        let term = section.need("term", fix)?.text(fix)?.to_owned();
+        let claim = claim(section)?;
+        let fix = "Write a number of groups such as 101, or leave it to the rule.";
+        let groups = optional_count(section, "groups", 3, MOST_GROUPS, fix)?;
+        let fix = "Write a whole number, for example seed = 1.";
+        let seed = optional_count(section, "seed", 0, u32::MAX, fix)?.unwrap_or(1);
+        Ok(Self {
+            formula,
+            logistic,
+            positive,
+            term,
+            claim,
+            groups,
+            seed,
+        })
+    }
+
+    /// The regression.
+    pub(crate) fn family(&self) -> formula::Family {
+        if self.logistic {
+            formula::Family::Logistic
+        } else {
+            formula::Family::Linear
+        }
+    }
+
+    pub(super) fn canonical(&self) -> Value {
+        let text = formula::canonical(&self.formula).unwrap_or_else(|_| self.formula.clone());
+        let claim = match self.claim {
+            Claim::Differs { from, level } => json!({"from": from, "level": level}),
+            Claim::Within { low, high } => json!({"within": [low, high]}),
+        };
+        json!({
+            "formula": text, "family": if self.logistic { "logistic" } else { "linear" },
+            "positive": self.positive, "term": self.term, "claim": claim, "groups": self.groups, "seed": self.seed,
+        })
+    }
+}
+
+/// `within = [low, high]`, or `from` and `level`.
+fn claim(section: &mut Section<'_>) -> Result<Claim, Refusal> {
+    let fix = "Write the number that the coefficient is compared with, for example from = 0.";
+    let from = (section.get("from")).map(|i| i.real(fix)).transpose()?;
+    let fix = "Write a level between 0 and 1, for example level = 0.05.";
+    let level = match section.get("level") {
+        None => None,
+        Some(item) => match item.real(fix)? {
+            x if x > 0.0 && x < 1.0 => Some(x),
+            _ => return Err(item.refuse("must lie between 0 and 1").accepting(fix)),
+        },
+    };
+    let Some(range) = section.get("within") else {
+        return Ok(Claim::Differs {
+            from: from.unwrap_or(0.0),
+            level: level.unwrap_or(0.05),
+        });
+    };
+    if from.or(level).is_some() {
+        return Err(range
+            .refuse("`within` asks another question than `from` and `level`")
+            .accepting("Remove `within`, or the other keys."));
+    }
+    let fix =
+        "Write the range as two numbers, the smaller one first: for example within = [1.5, 2.5].";
+    let ends = range.list(fix)?;
+    let [low, high] = ends.as_slice() else {
+        return Err(range.refuse("two numbers are needed").accepting(fix));
+    };
+    let (low, high) = (low.real(fix)?, high.real(fix)?);
+    if low >= high {
+        return Err(range
+            .refuse("the first number must be smaller than the second")
+            .accepting(fix));
+    }
+    Ok(Claim::Within { low, high })
 }
 
 /// The use of an earlier selection.

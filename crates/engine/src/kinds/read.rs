@@ -15,7 +15,7 @@ use super::{
     DEFAULT_CELLS, DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra,
     LogisticSpec, MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod, QuantilesSpec,
     RANGES, RegressSpec, Reported, ResidualsSpec, RocSpec, RunningTotalSpec, Scaling, SelectSpec,
-    Selected, SumSpec, ThresholdSpec, TopKSpec,
+    Selected, SumSpec, ThresholdSpec, TopKSpec, VerifySpec,
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
@@ -104,6 +104,7 @@ impl KindSpec {
                 tests: word(section, "tests", &[("none", false), ("both", true)])?,
             }),
             "binned_residuals" => Self::BinnedResiduals(binned_residuals(section, earlier)?),
+            "verify" => Self::Verify(VerifySpec::read(section)?),
             other => return Err(unknown_kind(&item, other)),
         };
         Ok(kind)

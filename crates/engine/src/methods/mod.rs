@@ -10,7 +10,7 @@ use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, features, histogram, linear,
-    naive_bayes, planning, residuals, running, selection,
+    naive_bayes, planning, residuals, running, selection, verify,
 };
 use serde_json::{Value, json};
 
@@ -155,6 +155,11 @@ pub(crate) fn prepare(
             let score = Score::Linear(model.linear_predictor(&design));
             binned::prepare(&facts, &score, design.response.expr().clone(), config)
         }
+        KindSpec::Verify(s) => verify::prepare(
+            &facts,
+            &models::verified(&facts, s)?,
+            &models::verify_config(s, epsilon),
+        ),
     };
     prepared.map_err(|e| refuse(&e))
 }
@@ -257,6 +262,11 @@ pub(crate) fn accuracy(
         KindSpec::Select(s) => return bayes::select_accuracy(&facts, named, s, &entry.payment),
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
+        KindSpec::Verify(s) => planning::verify(
+            &facts,
+            &models::verified(&facts, s).ok()?,
+            &models::verify_config(s, epsilon),
+        ),
     };
     Some(prediction.sentence)
 }

@@ -1,9 +1,10 @@
 //! Covariances and what is read off released values, over public facts.
 
+use reticent_accounting::Rational;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, StatisticsError, covariance, linear, logistic, threshold,
+    DesignSpec, Facts, Prepared, StatisticsError, covariance, linear, logistic, threshold, verify,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::budget::Payment;
 use crate::formula::{self, Family, Response};
 use crate::kinds::{
     Clip, CovarianceSpec, Lambda, LogisticSpec, Point, Projection, PureNoise, RegressSpec, Repair,
-    Reported, Scaling, ThresholdSpec,
+    Reported, Scaling, ThresholdSpec, VerifySpec,
 };
 use crate::model::Examined;
 use crate::outcome::Refusal;
@@ -120,6 +121,38 @@ pub(super) fn threshold(spec: &ThresholdSpec, from: Option<&Examined>) -> Made {
     };
     let metadata = json!({"from": about(&spec.from, None)["model"]});
     Ok(threshold::prepare(value, method, &metadata))
+}
+
+/// The design of the regression that a claim is about.
+pub(super) fn verified(facts: &Facts<'_>, spec: &VerifySpec) -> Result<DesignSpec, Refusal> {
+    let design = compile(
+        &spec.formula,
+        facts.schema,
+        spec.positive.as_deref(),
+        spec.family(),
+    )?;
+    let positive = match &design.response {
+        Response::Binary {
+            levels, positive, ..
+        } => levels.get(*positive as usize).cloned(),
+        Response::Numeric { .. } => None,
+    };
+    Ok(design_spec(facts.schema, design, positive.as_deref()))
+}
+
+pub(super) fn verify_config(spec: &VerifySpec, epsilon: &Rational) -> verify::Config {
+    verify::Config {
+        epsilon: epsilon.clone(),
+        family: if spec.logistic {
+            verify::Family::Binomial
+        } else {
+            verify::Family::Gaussian
+        },
+        term: spec.term.clone(),
+        claim: spec.claim,
+        groups: spec.groups,
+        seed: u64::from(spec.seed),
+    }
 }
 
 pub(super) fn noise(noise: PureNoise) -> linear::PureNoise {

@@ -20,6 +20,7 @@ mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod words;
 
 use std::fmt::Write as _;

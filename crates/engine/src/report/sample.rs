@@ -352,6 +352,16 @@ pub(crate) fn releases() -> Vec<Value> {
             &[],
         ),
         release(
+            "premium",
+            "verify",
+            "0.5",
+            "1",
+            &json!({"question": "differs", "from": 0.0, "level": 0.05, "term": "education", "family": "least squares",
+                    "formula": "income ~ age + education", "groups": 257, "votes": 231, "share": 0.8988, "p_value": 1.2e-33,
+                    "answer": "yes", "direction": "above", "detects": 3.9, "error_95": 5.0}),
+            &[],
+        ),
+        release(
             "gain",
             "sum",
             "0.05",

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::html::{Cell, Set, details, escape, legend, table};
 use super::read::{list, num, nums, plain, text};
 use super::words;
-use super::{Release, plots, tables};
+use super::{Release, plots, tables, verify};
 
 /// The section of the release at position `n` (counted from 1).
 pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> String {
@@ -110,6 +110,7 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
             "How well the scores{of_model} separate the classes{}",
             code("positive").map_or_else(String::new, |p| format!(", positive outcome {p}"))
         ),
+        "verify" => verify::claim(v),
         "threshold" => "The probability from which an outcome is called positive".to_owned(),
         "crosstab" | "histogram" => {
             let names: Vec<String> = list(v, "axes")
@@ -184,28 +185,8 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
                 note,
             )
         }
-        "linear" | "regress" => {
-            let mut notes = Vec::new();
-            if let Some(s) = num(v, "residual_sd") {
-                notes.push(format!("residual standard deviation {}", words::number(s)));
-            }
-            if let Some(f) = v.get("f").filter(|f| f.is_object()) {
-                notes.push(format!(
-                    "F {} on {} and {} degrees of freedom, p {}",
-                    num(f, "statistic").map_or_else(|| words::NONE.to_owned(), words::number),
-                    num(f, "df1").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
-                    num(f, "df2").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
-                    num(f, "p").map_or_else(|| words::NONE.to_owned(), words::probability),
-                ));
-            }
-            if let Some(n) = num(v, "n") {
-                notes.push(format!("about {} records", words::fixed(n, 0)));
-            }
-            (
-                format!("R² {}", words::fixed(num(v, "r_squared")?, 3)),
-                notes.join(", "),
-            )
-        }
+        "linear" | "regress" => fit(v)?,
+        "verify" => verify::verdict(v)?,
         "threshold" => (
             format!(
                 "positive from probability {}",
@@ -228,6 +209,30 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
         ),
         _ => return None,
     })
+}
+
+/// How well a linear model fits.
+fn fit(v: &Value) -> Option<(String, String)> {
+    let mut notes = Vec::new();
+    if let Some(s) = num(v, "residual_sd") {
+        notes.push(format!("residual standard deviation {}", words::number(s)));
+    }
+    if let Some(f) = v.get("f").filter(|f| f.is_object()) {
+        notes.push(format!(
+            "F {} on {} and {} degrees of freedom, p {}",
+            num(f, "statistic").map_or_else(|| words::NONE.to_owned(), words::number),
+            num(f, "df1").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
+            num(f, "df2").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
+            num(f, "p").map_or_else(|| words::NONE.to_owned(), words::probability),
+        ));
+    }
+    if let Some(n) = num(v, "n") {
+        notes.push(format!("about {} records", words::fixed(n, 0)));
+    }
+    Some((
+        format!("R² {}", words::fixed(num(v, "r_squared")?, 3)),
+        notes.join(", "),
+    ))
 }
 
 fn within(v: &Value) -> String {

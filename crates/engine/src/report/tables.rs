@@ -20,7 +20,7 @@ pub(super) fn cell(x: Option<f64>) -> Cell {
 /// The table of a kind.
 pub(super) fn numbers(kind: &str, v: &Value) -> String {
     match kind {
-        "count" | "sum" | "mean" | "bounds" | "threshold" | "auc" => String::new(),
+        "count" | "sum" | "mean" | "bounds" | "threshold" | "auc" | "verify" => String::new(),
         "logistic" | "naive_bayes" => logistic(v),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),

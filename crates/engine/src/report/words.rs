@@ -511,6 +511,7 @@ pub(super) fn kind(kind: &str) -> String {
         "roc" => "ROC curve",
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
+        "verify" => "Verified claim",
         other => {
             let other = other.replace('_', " ");
             let mut letters = other.chars();
@@ -601,6 +602,11 @@ pub(super) fn reading(kind: &str) -> &'static str {
             "Each circle is a group of records with similar fitted probabilities. About 95 % of the circles of a good model \
              lie between the dashed limits, which include sampling error and privacy noise. A run of circles outside, or a \
              slope or arch, means the fitted probabilities are wrong there: above zero they are too low, below it too high."
+        }
+        "verify" => {
+            "The records were divided into groups by a public rule, a regression was fitted to each, and the groups voted; the number of votes was \
+             released with noise. \"Undecided\" means that the votes do not show it through noise and chance: it does not mean no. \
+             The question was about these records; a group has few of them, so an effect must be clear to be confirmed."
         }
         _ => "Values as released.",
     }

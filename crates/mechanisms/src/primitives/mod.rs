@@ -19,6 +19,7 @@ mod smooth;
 mod sparse_vector;
 mod split_tree;
 mod threshold_tests;
+mod votes;
 mod worst_query;
 
 pub use bisection::{Bisection, Draw};
@@ -41,6 +42,7 @@ pub use sparse_vector::SparseVector;
 pub use split_tree::{Node, SplitTree};
 pub(crate) use threshold_tests::Machine;
 pub use threshold_tests::{Change, Crossing, Sides, Test, ThresholdTests};
+pub use votes::{Ask, Family, MOST_GROUPS, Question, Votes};
 pub use worst_query::WorstQuery;
 
 use reticent_accounting::{Both, Rational, Relation};

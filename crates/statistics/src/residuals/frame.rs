@@ -1,4 +1,5 @@
-//! The box of a residual plot: four fine one-sided searches, or the paper's two symmetric doubling ones.
+//! The box of a residual plot: fine searches for both ends of the fitted values and for one or both ends of the residuals, or the paper's two
+//! symmetric doubling ones.
 
 use reticent_accounting::{Event, Rational};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
@@ -7,7 +8,7 @@ use reticent_mechanisms::program::{Expr, Function, Interval};
 use reticent_mechanisms::{Context, Desk, DeskError, FoldId};
 
 use crate::common::{Facts, StatisticsError};
-use crate::ends::Ends;
+use crate::ends::{Ends, candidates};
 
 /// θ of the paper.
 pub(super) const PUBLISHED_COVERAGE: (u32, u32) = (19, 20);
@@ -17,12 +18,12 @@ const MOST: usize = 200;
 /// Both sides of the box.
 #[allow(clippy::large_enum_variant, reason = "one per release")]
 pub(super) enum Frame {
-    /// Upper and lower ends, each on its own.
+    /// Upper and lower ends of the fitted values, and the sides of the residuals.
     Fine {
         /// Fitted values.
         x: Ends,
         /// Residuals.
-        y: Ends,
+        y: Sides,
     },
     /// [−d, d], d found by doubling.
     Doubling {
@@ -31,6 +32,38 @@ pub(super) enum Frame {
         /// Residuals.
         y: Symmetric,
     },
+}
+
+/// How residuals are framed.
+#[allow(clippy::large_enum_variant, reason = "one per release")]
+pub(super) enum Sides {
+    /// Each end on its own.
+    Both(Ends),
+    /// One distance from 0 on both sides.
+    Same(Symmetric),
+}
+
+impl Sides {
+    fn events(&self, context: &Context) -> Vec<Event> {
+        match self {
+            Self::Both(ends) => vec![ends.steps.0.event(context), ends.steps.1.event(context)],
+            Self::Same(one) => vec![one.step.event(context)],
+        }
+    }
+
+    fn folds(&self) -> Vec<Fold> {
+        match self {
+            Self::Both(ends) => ends.folds().to_vec(),
+            Self::Same(one) => vec![one.fold()],
+        }
+    }
+
+    fn buy(&self, desk: &mut Desk<'_>, first: FoldId) -> Result<Interval, DeskError> {
+        match self {
+            Self::Both(ends) => ends.buy(desk, first),
+            Self::Same(one) => one.buy(desk, first),
+        }
+    }
 }
 
 /// Algorithm "Private Bounds" for one expression: the first d = μ2ⁱ with about θ·n records in [−d, d].
@@ -80,6 +113,30 @@ impl Symmetric {
         })
     }
 
+    /// The same over the candidates of the fine searches.
+    pub(super) fn fine(
+        facts: &Facts<'_>,
+        expr: &Expr,
+        coverage: (u32, u32),
+        epsilon: Rational,
+        terms: &mut Vec<Expr>,
+    ) -> Result<Self, StatisticsError> {
+        let bounds = facts.interval(expr)?;
+        let far = bounds.lower.abs().max(bounds.upper.abs());
+        let term = terms.len();
+        terms.push(expr.clone().call(Function::Abs));
+        Ok(Self {
+            candidates: candidates(far, super::GROWTH),
+            term,
+            step: Range {
+                name: "size of residuals".to_owned(),
+                epsilon,
+                coverage,
+                scales: RangeScales::Calibrated,
+            },
+        })
+    }
+
     fn fold(&self) -> Fold {
         Fold::Grid {
             axes: vec![Axis {
@@ -109,9 +166,11 @@ impl Frame {
     /// The range calls, in the order in which they are bought.
     pub(super) fn events(&self, context: &Context) -> Vec<Event> {
         match self {
-            Self::Fine { x, y } => [&x.steps.0, &x.steps.1, &y.steps.0, &y.steps.1]
+            Self::Fine { x, y } => [&x.steps.0, &x.steps.1]
                 .map(|s| s.event(context))
-                .to_vec(),
+                .into_iter()
+                .chain(y.events(context))
+                .collect(),
             Self::Doubling { x, y } => vec![x.step.event(context), y.step.event(context)],
         }
     }
@@ -119,10 +178,7 @@ impl Frame {
     /// What the first pass counts.
     pub(super) fn folds(&self) -> Vec<Fold> {
         match self {
-            Self::Fine { x, y } => {
-                let [high, low] = y.folds();
-                vec![x.upper_fold(), high, low]
-            }
+            Self::Fine { x, y } => [x.upper_fold()].into_iter().chain(y.folds()).collect(),
             Self::Doubling { x, y } => vec![x.fold(), y.fold()],
         }
     }

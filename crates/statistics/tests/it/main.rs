@@ -14,3 +14,4 @@ mod seeded;
 mod selection;
 mod streams;
 mod support;
+mod verify;
