@@ -32,17 +32,21 @@ fn through_origin(ask: Ask) -> Question {
     }
 }
 
+/// With this seed the first record (1, 0) joins a group with two of the first three records (1, 1), and the fourth of them the other group: putting
+/// (1, 1) in the place of (1, 0) turns both votes.
+const SEED: u64 = 2;
+
 /// Records (1, 0), (1, ½) and (1, 1), up to four, in two groups: every loss up to the price occurs.
 fn few(units: u32) -> Audit {
     let columns = vec![real("x", 0.0, 1.0), real("y", 0.0, 1.0)];
     let records = [0.0, 0.5, 1.0].map(|y| vec![1.0, y]).to_vec();
-    let question = through_origin(Ask::Within(0.3, 1.0));
+    let question = through_origin(Ask::Within(0.7, 1.0));
     let mut audit = Audit::new(
         Universe::rows(Schema { columns }, records),
         2,
         Purchases::one(
             grid(Vec::new()),
-            Purchase::Votes(step(2, question, ratio(4, 1), 2)),
+            Purchase::Votes(step(2, question, ratio(4, 1), SEED)),
         ),
         4,
     );
