@@ -322,5 +322,22 @@ fn refusals_name_what_would_be_accepted() {
     for part in ["line 17", "features", "4095", "top = 100"] {
         assert!(message.contains(part), "{message}");
     }
+    // A thousand tables of a million features would not fit into memory.
+    let vast = DATASET.replace("most = 6", "most = 1000");
+    folder.write(
+        "dataset.toml",
+        vast.replace("words = \"words.txt\"", "hashed = 1048576"),
+    );
+    folder.write("bad.toml", PLAN);
+    let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+    for part in [
+        "line 5",
+        "features",
+        "1001 words",
+        "1048577 features",
+        "fewer buckets",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
     assert!(!folder.path("messages.ledger").exists());
 }
