@@ -22,6 +22,9 @@ use crate::tokens::{self, Tokens};
 /// Chosen features of a logistic regression: with the intercept as many coefficients as it takes.
 const MOST_TERMS: usize = 4095;
 
+/// Slots of texts times features: every slot has a table of all features.
+const MOST_ENTRIES: usize = 1 << 25;
+
 /// What a formula may name: the declared columns, and texts by the name of their column.
 #[derive(Clone, Copy)]
 pub(crate) struct Named<'a> {
@@ -401,6 +404,17 @@ fn features(
                 )));
             }
         }
+    }
+    let sizes = texts
+        .iter()
+        .map(|t| (t.column.most, t.column.vocabulary.len() as usize));
+    let (slots, features) = sizes.fold((conditions.len(), conditions.len()), |sum, of| {
+        (sum.0.saturating_add(of.0), sum.1.saturating_add(of.1))
+    });
+    if !texts.is_empty() && slots.saturating_mul(features) > MOST_ENTRIES {
+        return Err(refuse(format!(
+            "{slots} words of a record times {features} features are more than {MOST_ENTRIES}; declare a smaller `most`, fewer words or fewer buckets"
+        )));
     }
     let most = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
     out.items = Items::indicators(conditions, most);

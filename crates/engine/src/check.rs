@@ -3,7 +3,7 @@
 use reticent_accounting::Currency;
 use reticent_mechanisms::program::{Expr, Split, SplitBy};
 use reticent_mechanisms::rows::{Kind, Schema};
-use reticent_statistics::{counters, running};
+use reticent_statistics::{counters, running, selection};
 
 use crate::bayes::{self, Named};
 use crate::dataset::{Dataset, Unit, distinct};
@@ -17,6 +17,8 @@ use crate::tokens::{self, Tokens};
 
 /// Records that a content split must be able to tell apart.
 const SMALLEST_DOMAIN: u128 = 10_000;
+/// Rounds of a selection times its candidates.
+const MOST_ROUNDS: usize = 1_000_000_000;
 /// Cells of one table of counts.
 const MOST_CELLS: usize = 10_000_000;
 
@@ -170,6 +172,15 @@ fn check_release(
                 ))
                 .for_key("k")
                 .accepting(format!("Write a number from 1 to {total}.")));
+            }
+            let rounds = !matches!(s.method, None | Some(selection::Method::Counts));
+            if rounds && total.saturating_mul(s.k as usize) > MOST_ROUNDS {
+                return Err(Refusal::request(format!(
+                    "{} rounds over {total} candidates would take hours",
+                    s.k
+                ))
+                .for_key("k")
+                .accepting("Ask for fewer, or write method = \"counts\"."));
             }
             Ok(())
         }

@@ -96,6 +96,42 @@ fn no_shipped_mechanism_is_flagged() {
     }
 }
 
+/// A shipped world whose output is the table itself.
+struct Open<'a>(&'a dyn Auditable);
+
+impl Auditable for Open<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn about(&self) -> &'static str {
+        "the table"
+    }
+    fn claim(&self) -> Claim {
+        self.0.claim()
+    }
+    fn tables(&self) -> Vec<String> {
+        self.0.tables()
+    }
+    fn pairs(&self) -> Vec<(usize, usize)> {
+        self.0.pairs()
+    }
+    fn run(&self, table: usize, _: &mut dyn Noise) -> Result<Output, AuditError> {
+        Ok(vec![f64::from(u8::try_from(table).unwrap())])
+    }
+    fn effort(&self) -> Effort {
+        self.0.effort()
+    }
+}
+
+/// No claim is so large that its number of runs could never refute it.
+#[test]
+fn every_world_can_refute_its_claim() {
+    for world in &worlds().unwrap() {
+        let found = audit(&Open(world.as_ref()), &Settings::default()).unwrap();
+        assert!(found.flagged_statistically, "{}", report::text(&found));
+    }
+}
+
 /// A shipped world with its noise cut.
 struct Cut<'a>(&'a dyn Auditable, Rational);
 

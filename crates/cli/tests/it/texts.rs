@@ -170,7 +170,8 @@ fn features_are_selected_and_used() {
     assert!(refused.contains("not what was registered"), "{refused}");
 }
 
-/// Every way of choosing, also one that may choose nothing; all are priced before and paid once.
+/// Every way of choosing, also one that may choose nothing; all are priced before and paid once, and what becomes of the
+/// choice can be examined.
 #[test]
 fn every_way_of_choosing_runs() {
     let folder = folder();
@@ -189,7 +190,9 @@ fn every_way_of_choosing_runs() {
             plan,
             "[[release]]\nid = \"sel{i}\"\nkind = \"select\"\nfeatures = [\"text\"]\nlabel = \"spam\"\n{keys}\nepsilon = 2\n\
              [[release]]\nid = \"bayes{i}\"\nkind = \"naive_bayes\"\nfeatures = \"sel{i}\"\nepsilon = 2\n\
-             [[release]]\nid = \"odds{i}\"\nkind = \"logistic\"\nfeatures = \"sel{i}\"\nepsilon = 2\n"
+             [[release]]\nid = \"odds{i}\"\nkind = \"logistic\"\nfeatures = \"sel{i}\"\nepsilon = 2\n\
+             [[release]]\nid = \"curves{i}\"\nkind = \"roc\"\nmodels = [\"bayes{i}\", \"odds{i}\"]\nepsilon = 2\n\
+             [[release]]\nid = \"bins{i}\"\nkind = \"binned_residuals\"\nmodel = \"bayes{i}\"\nepsilon = 2\n"
         );
     }
     folder.write("ways.toml", &plan);
@@ -317,6 +320,23 @@ fn refusals_name_what_would_be_accepted() {
     folder.write("bad.toml", PLAN.replace("top = 3", "above = 5"));
     let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
     for part in ["line 17", "features", "4095", "top = 100"] {
+        assert!(message.contains(part), "{message}");
+    }
+    // A thousand tables of a million features would not fit into memory.
+    let vast = DATASET.replace("most = 6", "most = 1000");
+    folder.write(
+        "dataset.toml",
+        vast.replace("words = \"words.txt\"", "hashed = 1048576"),
+    );
+    folder.write("bad.toml", PLAN);
+    let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+    for part in [
+        "line 5",
+        "features",
+        "1001 words",
+        "1048577 features",
+        "fewer buckets",
+    ] {
         assert!(message.contains(part), "{message}");
     }
     assert!(!folder.path("messages.ledger").exists());

@@ -337,6 +337,15 @@ fn every_refusal_names_line_key_and_fix() {
             &["k = 4 of 3 candidates", "from 1 to 3"],
         ),
         (
+            one(
+                "kind = \"top_k\"\ncolumn = \"age\"\nbins = 1000000\nk = 100000\nmethod = \"peeling\"",
+            ),
+            &[
+                "100000 rounds over 1000000 candidates",
+                "method = \"counts\"",
+            ],
+        ),
+        (
             one("kind = \"top_k\"\ncolumn = \"education\"\nk = 2\nmethod = \"peal\""),
             &["permute_and_flip"],
         ),

@@ -503,7 +503,8 @@ impl Mechanism for NaiveBayes {
 
 /// The log-odds as terms, intercept first; none without a formula or with other than two classes.
 fn terms(formula: &[Term], classifier: &Classifier) -> Option<Vec<Value>> {
-    if formula.is_empty() {
+    // without any feature the intercept alone is the model
+    if formula.is_empty() && !(classifier.weights.is_empty() && classifier.numeric.is_empty()) {
         return None;
     }
     let (mut intercept, weights, quadratic) = classifier.log_odds()?;
