@@ -185,7 +185,19 @@ fn place(resolved: &Resolved, entry: &Entry, refusal: Refusal) -> Refusal {
         refusal = refusal.at_line(spec.line);
     }
     if refusal.key.is_none() {
-        refusal = refusal.for_key(format!("release {}", entry.id));
+        refusal = refusal.for_key(match &entry.spec {
+            Some(_) => format!("release {}", entry.id),
+            None => "size".to_owned(),
+        });
+    }
+    if entry.spec.is_none() {
+        refusal.message = format!(
+            "the number of records is not declared, and counting them with 2 % of this plan's budget is not possible: {}",
+            refusal.message
+        );
+        refusal = refusal.accepting(
+            "Declare size_hint in the data set, or ask for a budget between 1e-10 and 1e15.",
+        );
     }
     refusal
 }

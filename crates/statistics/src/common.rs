@@ -117,7 +117,9 @@ pub(crate) fn positive(epsilon: &Rational) -> Result<(), StatisticsError> {
     }
     Err(StatisticsError::Parameter {
         name: "epsilon",
-        value: reticent_accounting::format_rational(epsilon),
+        value: Some(reticent_accounting::format_rational(epsilon))
+            .filter(|exact| exact.len() <= 24)
+            .unwrap_or_else(|| format!("{value:e}")),
         fix: "give a number above 0, between 1e-12 and 1e15".to_owned(),
     })
 }
