@@ -512,6 +512,15 @@ impl Line {
         )
     }
 
+    /// How thresholds follow the classes, if they do, in the words of plans.
+    fn classwise(&self) -> Option<&'static str> {
+        match self.chooser {
+            Chooser::Stratified(_) => Some("stratified"),
+            Chooser::Separate(_) => Some("label_separate"),
+            _ => None,
+        }
+    }
+
     fn fold(&self, cut: Cut, by_label: bool) -> Fold {
         let score = Axis { term: self.at, cut };
         let label = Axis {
@@ -665,7 +674,13 @@ impl Mechanism for Roc {
             .lines
             .iter()
             .zip(&shapes)
-            .map(|(line, shape)| with_metadata(self.value(shape), &line.metadata))
+            .map(|(line, shape)| {
+                let mut value = self.value(shape);
+                if let (Some(how), Value::Object(map)) = (line.classwise(), &mut value) {
+                    map.insert("thresholds".to_owned(), json!(how));
+                }
+                with_metadata(value, &line.metadata)
+            })
             .collect();
         let error = shapes.iter().filter_map(|s| s.error).reduce(f64::max);
         let few = |pick: fn(&Shape) -> bool| shapes.iter().any(pick);

@@ -148,6 +148,18 @@ fn kinds() -> Vec<(&'static str, Make)> {
             }),
         ),
     ];
+    for choice in [roc::Thresholds::Stratified, roc::Thresholds::LabelSeparate] {
+        all.push((
+            "roc",
+            Box::new(move |f, e| {
+                let config = roc::Config {
+                    choice,
+                    ..roc::Config::new(e.clone())
+                };
+                roc::prepare(f, &Score::Linear(score()), Expr::Column(5), config)
+            }),
+        ));
+    }
     for (bounds, method, tests) in [
         (residuals::Bounds::Fine, Method::Identity, true),
         (
