@@ -295,6 +295,15 @@ fn calibration(v: &Value, key: &str) -> Option<Figure> {
     })
 }
 
+/// How to read one curve that has no band.
+pub(super) fn reading(kind: &str, v: &Value) -> Option<&'static str> {
+    let bare = kind == "roc" && list(v, "models").is_empty() && list(v, "band").is_empty();
+    bare.then_some(
+        "The higher the curve above the diagonal, the better the model separates the two classes; on the diagonal it does no \
+         better than chance. There is no band: how far this way of measuring errs depends on the private records.",
+    )
+}
+
 /// The models, in a line.
 pub(super) fn about(v: &Value) -> String {
     let names: Vec<String> = list(v, "models")

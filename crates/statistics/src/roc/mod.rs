@@ -69,7 +69,8 @@ pub enum Thresholds {
 pub struct Config {
     /// ε of the release, of all models together.
     pub epsilon: Rational,
-    /// Number of bins, rounded down to a power of two; by default from the public number of rows.
+    /// Number of bins, rounded down to a power of two; by default from the public number of rows. For quantiles of each class one
+    /// more than both classes have together.
     pub bins: Option<u32>,
     /// Share of ε for the thresholds; by default ¼ up to 8 bins and a tenth above. Of [`Thresholds::LabelSeparate`] the share of
     /// the quantiles, by default four fifths; the rest buys the class sizes.
