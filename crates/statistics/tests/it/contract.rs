@@ -507,7 +507,11 @@ fn large_epsilon_is_the_plain_fit() {
         let noisy = table.run(&context, &prepared, &mut Seeded::new(5)).0;
         let silent = table.run(&context, &prepared, &mut Silent).0;
         let pick = |v: &Value| -> Vec<f64> {
-            // Thresholds with equal losses are a coin flip, so binned slopes are not compared.
+            // Thresholds with equal losses are a coin flip, so binned slopes and areas by quantiles of each
+            // class are not compared.
+            if v["thresholds"].is_string() {
+                return Vec::new();
+            }
             ["count", "sum", "mean", "auc"]
                 .iter()
                 .filter_map(|k| v[k].as_f64())
