@@ -69,8 +69,14 @@ pub const STEPS: &[Row] = &[
     Row {
         name: "bisection",
         methods: &[Enumerated],
-        claim: "pure: depth draws of a/r e, r1 2e; bounded range each; general levels",
-        tests: &["smooth::bisection_enumerated", "smooth::bisection_canary"],
+        claim: "pure: depth draws of a/r e, r1 2e; bounded range each; general levels, also over two classes on one line",
+        tests: &[
+            "smooth::bisection_enumerated",
+            "smooth::bisection_canary",
+            "classes::both_classes_enumerated",
+            "classes::both_classes_canary",
+            "classes::half_the_noise_is_not_enough_for_replacing",
+        ],
     },
     Row {
         name: "smooth_medians",
@@ -315,6 +321,8 @@ pub const COMPOSITES: &[Row] = &[
     composite("covariance", "quantile, second_moments or norm_moments"),
     composite("auc", "smooth_auc"),
     composite("roc", "medians, counts"),
+    composite("roc stratified", "counts, bisection, counts"),
+    composite("roc label_separate", "counts, bisection"),
     composite("residuals", "range, counts"),
     composite("residuals_published", "range, then partition and linear"),
     composite("residuals_tests", "range, counts, linear"),

@@ -8,6 +8,7 @@ use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{Payment, RangeScales};
 use reticent_mechanisms::program::RowProgram;
 use reticent_statistics::accuracy::{Error, QuantileMethod, Question, Setting};
+use reticent_statistics::roc::Thresholds;
 use reticent_statistics::simple::{Search, Sides};
 use reticent_statistics::{counters, running, selection};
 use serde_json::{Value, json};
@@ -215,6 +216,8 @@ fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Que
         }
         KindSpec::Residuals(_) => Question::Residuals { rows: rows? },
         KindSpec::BinnedResiduals(_) => Question::BinnedResiduals { rows: rows? },
+        // quantiles alone have no formula
+        KindSpec::Roc(s) if s.thresholds == Thresholds::LabelSeparate => return None,
         KindSpec::Roc(_) => Question::Roc {
             rows: rows?,
             positive_rate: resolved.dataset.positive_rate.unwrap_or(0.5),

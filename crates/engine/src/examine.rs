@@ -3,7 +3,7 @@
 use reticent_accounting::{Rational, rational_to_f64, split};
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::planning::{self, Prediction};
-use reticent_statistics::roc::{Config, Examined, plan, prepare, prepare_several};
+use reticent_statistics::roc::{Config, Examined, Thresholds, plan, prepare, prepare_several};
 use reticent_statistics::{Facts, Prepared, Score};
 use serde_json::Value;
 
@@ -65,6 +65,11 @@ pub(crate) fn expected_roc(facts: &Facts<'_>, spec: &RocSpec, epsilon: &Rational
     let parts = split(epsilon, &vec![1; models]);
     let one = parts.first().unwrap_or(epsilon);
     let mut prediction = planning::roc(facts, one);
+    if spec.thresholds == Thresholds::LabelSeparate {
+        prediction.error_95 = None;
+        "quantiles of both classes and no counts: there is no formula for the error of the area"
+            .clone_into(&mut prediction.sentence);
+    }
     let plan = plan(facts, epsilon, models);
     if !plan.drawn {
         prediction.sentence = format!("{}. {}", plan.reason, prediction.sentence);

@@ -356,10 +356,12 @@ pub struct RocSpec {
 }
 
 /// Words of a plan for [`RocSpec::thresholds`].
-pub(crate) const ROC_THRESHOLDS: [(&str, Thresholds); 3] = [
+pub(crate) const ROC_THRESHOLDS: [(&str, Thresholds); 5] = [
     ("medians", Thresholds::Medians),
     ("smooth", Thresholds::Smooth),
     ("even", Thresholds::Even),
+    ("stratified", Thresholds::Stratified),
+    ("label_separate", Thresholds::LabelSeparate),
 ];
 
 /// Words of a plan for [`RocSpec::counts`].

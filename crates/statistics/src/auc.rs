@@ -9,12 +9,20 @@ use serde_json::{Value, json};
 
 use crate::Score;
 use crate::common::{Facts, Prepared, StatisticsError, number, positive, real, with_metadata};
+use crate::roc::symmetric_binormal;
+
+/// What the curve takes for granted.
+const ASSUMES: &str = "scores of both classes normal with equal variance on some scale; drawn from the released area alone";
 
 /// Cells of the mixed score scale; scores in one cell count as ties.
 const GRID: u32 = 4096;
 
 /// The area of a score for a 0/1 outcome, clamped to [0, 1]. All of ε goes to one number; a [`crate::roc`] gives the curve as
 /// well, and from about a thousand records a more accurate area.
+///
+/// The symmetric binormal curve of the released area ([`crate::roc::symmetric_binormal`]) comes with it: post-processing, which
+/// costs nothing. It shows what the area would mean if the scores of both classes were normal with equal variance on some scale; it
+/// is not the curve of the data.
 ///
 /// `metadata` is copied into the value: public facts about the model.
 ///
@@ -27,6 +35,9 @@ const GRID: u32 = 4096;
 /// let score = Score::Probability(AGE.mul(Expr::Constant(0.01)));
 /// let value = people.release(&auc::prepare(&people.facts(), &score, SICK, &epsilon(), Value::Null)?);
 /// assert!(value["auc"].as_f64().unwrap() > 0.85); // exact: .925
+/// // the middle of the curve lies on the antidiagonal
+/// let middle = &value["binormal_curve"][61];
+/// assert!((middle["fpr"].as_f64().unwrap() + middle["tpr"].as_f64().unwrap() - 1.0).abs() < 1e-6);
 /// # Ok(())
 /// # }
 /// ```
@@ -62,9 +73,10 @@ pub fn prepare(
 }
 
 /// # Claim
-/// ε-DP: one [`SmoothAuc`].
+/// ε-DP: one [`SmoothAuc`]; the binormal curve is a function of the released area.
 /// # Checked by
-/// `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`, `accuracy::areas_are_those_of_pairs`
+/// `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`, `accuracy::areas_are_those_of_pairs`,
+/// `binormal::its_area_is_the_area`
 struct Auc {
     step: SmoothAuc,
     metadata: Value,
@@ -96,9 +108,20 @@ impl Mechanism for Auc {
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let noisy = real(desk.smooth_auc(FoldId(0), &self.step)?) / f64::from(1_u32 << AUC_BITS);
+        let area = noisy.clamp(0.0, 1.0);
+        // rounded, because more digits would only fill the file
+        let six = |x: f64| number((x * 1e6).round() / 1e6);
+        let curve: Vec<Value> = symmetric_binormal(area)
+            .into_iter()
+            .map(|(f, t)| json!({"fpr": six(f), "tpr": six(t)}))
+            .collect();
         Ok(Answer {
             value: with_metadata(
-                json!({"auc": number(noisy.clamp(0.0, 1.0))}),
+                json!({
+                    "auc": number(area),
+                    "binormal_curve": curve,
+                    "binormal_assumes": ASSUMES,
+                }),
                 &self.metadata,
             ),
             error_95: None,

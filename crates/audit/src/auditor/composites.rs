@@ -139,6 +139,23 @@ pub fn prepare(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statist
             },
         ),
         "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
+        "roc stratified" | "roc label_separate" => {
+            let choice = if name == "roc stratified" {
+                roc::Thresholds::Stratified
+            } else {
+                roc::Thresholds::LabelSeparate
+            };
+            // without a declared share of positives the class sizes are bought
+            let facts = Facts {
+                positive_rate: None,
+                ..*facts
+            };
+            let config = roc::Config {
+                choice,
+                ..roc::Config::new(e)
+            };
+            roc::prepare(&facts, &score, y(), config)
+        }
         "residuals" => residuals::prepare(
             facts,
             &x().affine(0.25, 0.0),

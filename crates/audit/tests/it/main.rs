@@ -4,6 +4,7 @@ mod attacks;
 mod auditor;
 mod broken;
 mod canaries;
+mod classes;
 mod composites;
 mod flags;
 mod golden;

@@ -170,6 +170,8 @@ fn every_kind_is_accepted() {
         "kind = \"logistic\"\nformula = \"income ~ .\"\nscale = \"none\"\ndata_norm = 2\nlambda = 0.5",
         "kind = \"roc\"\nmodel = \"old/release.json#income\"\nbins = 16",
         "kind = \"roc\"\nmodels = [\"old/release.json#a\", \"old/release.json#b\"]\nthresholds = \"smooth\"\ncounts = \"dawa\"\ndecide_at = [0.2, 0.5]",
+        "kind = \"roc\"\nmodel = \"old/release.json#income\"\nthresholds = \"stratified\"\ncounts = \"hb\"",
+        "kind = \"roc\"\nmodel = \"old/release.json#income\"\nthresholds = \"label_separate\"\nthreshold_share = 0.9",
         "kind = \"auc\"\nmodel = \"old/release.json#income\"",
         "kind = \"bounds\"\ncolumn = \"hours\"\nmethod = \"doubling\"\nscales = \"printed\"",
         "kind = \"top_k\"\ncolumn = \"education\"\nk = 2",

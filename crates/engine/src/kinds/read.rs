@@ -604,6 +604,13 @@ fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Re
         .map(|i| i.word(&ROC_COUNTS))
         .transpose()?
         .unwrap_or(Method::Identity);
+    if thresholds == Thresholds::LabelSeparate && section.get("counts").is_some() {
+        let line = section.line_of("counts");
+        return Err(section
+            .refuse("`counts` has no effect with label-separate thresholds: nothing is counted between them")
+            .at_line(line)
+            .accepting("Remove it, or write thresholds = \"stratified\"."));
+    }
     let decide_at = match section.get("decide_at") {
         None => DECIDE_AT.to_vec(),
         Some(item) => {

@@ -30,6 +30,7 @@ const ROW: f64 = 21.0;
 pub(super) fn figure(kind: &str, value: &Value, key: &str) -> Option<Figure> {
     match kind {
         "roc" => super::roc::several(value, key).or_else(|| roc(value, key)),
+        "auc" => super::roc::binormal(value, key),
         "residuals" => residuals(value, key),
         "binned_residuals" => binned(value, key),
         "histogram" => histogram(value, key),
@@ -61,7 +62,12 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
     );
     let mut legend = vec![("line", "private ROC curve".to_owned())];
     if !vertices.is_empty() {
-        legend.push(("mark", "measured thresholds".to_owned()));
+        let marks = match text(v, "thresholds").as_deref() {
+            Some("stratified") => "measured thresholds, quantiles of each class",
+            Some("label_separate") => "quantiles of each class; nothing is counted between them",
+            _ => "measured thresholds",
+        };
+        legend.push(("mark", marks.to_owned()));
     }
     if super::roc::draw_band(&mut p, v) {
         legend.push(("band", "95 % band for the true curve".to_owned()));
@@ -108,7 +114,7 @@ fn roc(v: &Value, key: &str) -> Option<Figure> {
     })
 }
 
-fn middle(curve: &[(f64, f64)]) -> String {
+pub(super) fn middle(curve: &[(f64, f64)]) -> String {
     curve
         .iter()
         .find(|(f, _)| *f >= 0.1)

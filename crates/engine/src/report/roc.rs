@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::html::{Set, escape};
-use super::plots::{Figure, outline};
+use super::plots::{Figure, middle, outline};
 use super::read::{list, num, pairs, text};
 use super::svg::{Axis, Plot, Ticks, Words};
 use super::tables::{cell, fold, share};
@@ -139,6 +139,52 @@ pub(super) fn several(v: &Value, key: &str) -> Option<Figure> {
     })
 }
 
+/// The symmetric binormal curve of a released area.
+pub(super) fn binormal(v: &Value, key: &str) -> Option<Figure> {
+    let curve = pairs(list(v, "binormal_curve"), "fpr", "tpr");
+    if curve.is_empty() {
+        return None;
+    }
+    let area = words::fixed(num(v, "auc")?, 3);
+    let mut p = square();
+    p.line("reference", &[(0.0, 0.0), (1.0, 1.0)]);
+    p.line("s1", &curve);
+    p.text(
+        "big",
+        p.width - 24.0,
+        p.height - 94.0,
+        "end",
+        &format!("AUC {area}"),
+    );
+    p.text(
+        "note",
+        p.width - 24.0,
+        p.height - 74.0,
+        "end",
+        "the curve is a model",
+    );
+    let description = format!(
+        "Symmetric binormal curve of the released area {area}: what such an area means if the scores of both classes are normal with equal variance on some scale. It is not the curve of the data. {}",
+        middle(&curve)
+    );
+    Some(Figure {
+        svg: p.finish(
+            key,
+            &rates("Binormal curve of the area", &description),
+            Ticks::Numbers,
+            Ticks::Numbers,
+        ),
+        legend: vec![
+            ("s1", format!("symmetric binormal curve of AUC {area}, a model")),
+            ("reference", "no better than chance".to_owned()),
+        ],
+        note: Some(
+            "Drawn from the released area alone, at no further cost. It assumes that the scores of both classes are normal with equal variance on some scale; the curve of the data may be steeper at one end. A roc release measures it."
+                .to_owned(),
+        ),
+    })
+}
+
 /// What follows from the same counts: precision against recall, and calibration of a single model.
 pub(super) fn more(kind: &str, v: &Value, n: usize) -> Vec<Figure> {
     if kind != "roc" {
@@ -247,6 +293,15 @@ fn calibration(v: &Value, key: &str) -> Option<Figure> {
         legend,
         note: None,
     })
+}
+
+/// How to read one curve that has no band.
+pub(super) fn reading(kind: &str, v: &Value) -> Option<&'static str> {
+    let bare = kind == "roc" && list(v, "models").is_empty() && list(v, "band").is_empty();
+    bare.then_some(
+        "The higher the curve above the diagonal, the better the model separates the two classes; on the diagonal it does no \
+         better than chance. There is no band: how far this way of measuring errs depends on the private records.",
+    )
 }
 
 /// The models, in a line.

@@ -145,6 +145,13 @@ fn roc(rng: &mut Rng) -> Value {
     })
 }
 
+fn binormal(area: f64) -> Vec<Value> {
+    reticent_statistics::roc::symmetric_binormal(area)
+        .into_iter()
+        .map(|(f, t)| json!({"fpr": f, "tpr": t}))
+        .collect()
+}
+
 fn binned(rng: &mut Rng) -> Value {
     let bins: Vec<Value> = (0..32)
         .map(|i| {
@@ -348,7 +355,8 @@ pub(crate) fn releases() -> Vec<Value> {
             "auc",
             "0.3",
             "0.3",
-            &json!({"model": "income", "positive": ">50K", "auc": 0.884}),
+            &json!({"model": "income", "positive": ">50K", "auc": 0.884, "binormal_curve": binormal(0.884),
+                    "binormal_assumes": "normal scores of equal variance"}),
             &[],
         ),
         release(

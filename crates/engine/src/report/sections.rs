@@ -56,7 +56,7 @@ pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> Stri
     let _ = write!(
         out,
         r#"<p class="reading"><strong>How to read this.</strong> {}</p>"#,
-        escape(words::reading(r.kind))
+        escape(super::roc::reading(r.kind, r.value).unwrap_or_else(|| words::reading(r.kind)))
     );
     out.push_str(&receipt(r));
     out.push_str("</section>");

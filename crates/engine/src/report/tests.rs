@@ -80,7 +80,7 @@ fn a_report_with_every_kind_is_well_formed_and_self_contained() {
     }
     assert_eq!(
         out.matches("role=\"img\"").count(),
-        11,
+        12,
         "one labelled drawing per plot"
     );
     assert_eq!(out.matches("<desc").count(), 11);
@@ -468,5 +468,5 @@ fn relations_and_units_are_stated() {
     );
     assert!(out.contains("no more than 4 rows of each are used"));
     // Every plot names its cost and relation.
-    assert_eq!(out.matches("replace one</li></ul>").count(), 11);
+    assert_eq!(out.matches("replace one</li></ul>").count(), 12);
 }

@@ -561,6 +561,8 @@ pub(super) fn reading(kind: &str) -> &'static str {
         }
         "auc" => {
             "The chance that a positive record scores higher than a negative one: 0.5 is no better than guessing, 1 is perfect. \
+             The curve shows what such an area means if the scores of both classes are normal with equal variance on some scale; it is \
+             not the curve of the data. \
              Rare draws of the noise are very large; a roc release gives the curve and is steadier with a thousand records or more."
         }
         "logistic" => {

@@ -1,4 +1,14 @@
 //! The symmetric binormal curve of an area.
+//!
+//! # Claim
+//! Costs nothing: a function of a released area.
+//! # Assumptions
+//! Scores of both classes are normal with equal variance on some increasing scale. Real curves that are steeper at one end than
+//! at the other have the same area and are not this one.
+//! # Checked by
+//! `binormal::tests::its_area_is_the_area`, `accuracy::areas_are_those_of_pairs`
+//! # References
+//! Hanley 1988; Chen thesis 2018 §4.3 (SmoothS)
 
 /// Points of T = Φ(√2·Φ⁻¹(a) + Φ⁻¹(F)), the curve of two normal scores of equal variance whose area is a (clamped to
 /// [10⁻⁶, 1 − 10⁻⁶]). It shows what an area means; it is not the curve of the data.

@@ -5,7 +5,7 @@ use reticent_noise::{Lattice, Noise, Seeded};
 use serde_json::{Value, json};
 
 use super::band::{self, Rectangle};
-use super::interval::{Ratio, with_shape};
+use super::interval::{Ratio, Z, with_shape};
 use crate::common::{number, real, size};
 use crate::curve::{Point, area_of_cubic, area_of_lines, isotonic, trace_cubic};
 use crate::histogram::Spread;
@@ -78,10 +78,10 @@ pub(super) struct Shape<'a> {
     /// Approximate interval of the area.
     pub(super) interval: Option<(f64, f64)>,
     pub(super) error: Option<f64>,
-    /// Replicated errors of the area, in the order of their replication.
-    pub(super) errors: Vec<f64>,
-    /// Half the difference between cubic and lines: the unknown shape within bins.
-    pub(super) unknown: f64,
+    /// What the interval of the area inverts, if the noise is known.
+    ratio: Option<Ratio>,
+    /// Area by the cubic less that by lines, where thresholds are quantiles.
+    bent: f64,
     /// Standard deviations of the noise in the sums of the k topmost bins: negatives, positives.
     pub(super) deviations: (Vec<f64>, Vec<f64>),
     /// The same of single bins.
@@ -111,11 +111,6 @@ impl<'a> Shape<'a> {
             }
             Law::Linear(..) => (Vec::new(), None, None),
         };
-        let unknown = if cubic {
-            0.5 * (auc - area(&points, false)).abs()
-        } else {
-            0.0
-        };
         let mut shape = Self {
             tally,
             cubic,
@@ -123,8 +118,8 @@ impl<'a> Shape<'a> {
             auc,
             interval: None,
             error: None,
-            errors: Vec::new(),
-            unknown,
+            ratio: None,
+            bent: 0.0,
             deviations: (Vec::new(), Vec::new()),
             single: (Vec::new(), Vec::new()),
             bounds,
@@ -145,45 +140,24 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// The released curve as truth, the known noise added again with a fixed seed: errors of the area and deviations of sums. Then its
-    /// approximate .95 interval.
+    /// The known noise drawn again with a fixed seed: deviations of sums. Then the area's approximate .95 interval.
     fn replicate(&mut self, seed: usize) {
         let tally = self.tally;
         let known = matches!(&tally.law, Law::Laplace(_) | Law::Linear(true, Some(_)));
-        let rises = |pick: fn(&Point) -> f64, counts: &[f64]| -> Vec<f64> {
-            let total: f64 = counts.iter().sum::<f64>().max(0.0);
-            self.points
-                .iter()
-                .zip(self.points.iter().skip(1))
-                .map(|(a, b)| (pick(b) - pick(a)) * total)
-                .collect()
-        };
-        let negatives = rises(|p| p.0, &tally.negatives);
-        let positives = rises(|p| p.1, &tally.positives);
-        let m = positives.len();
+        let m = tally.positives.len();
         let mut noise = Seeded::new(0x0052_4f43 + ((seed as u64) << 32));
         let mut squares = [vec![0.0; m], vec![0.0; m], vec![0.0; m], vec![0.0; m]];
         let drawn: Vec<_> = (0..REPLICATIONS).map(|_| tally.again(&mut noise)).collect();
-        self.errors = drawn
-            .iter()
-            .map(|(no, yes)| {
-                for (side, draws) in [no, yes].into_iter().enumerate() {
-                    let mut sum = 0.0;
-                    for (k, d) in draws.iter().enumerate() {
-                        sum += d;
-                        squares[side][k] += sum * sum;
-                        squares[side + 2][k] += d * d;
-                    }
+        for (no, yes) in &drawn {
+            for (side, draws) in [no, yes].into_iter().enumerate() {
+                let mut sum = 0.0;
+                for (k, d) in draws.iter().enumerate() {
+                    sum += d;
+                    squares[side][k] += sum * sum;
+                    squares[side + 2][k] += d * d;
                 }
-                let add = |c: &[f64], d: &[f64]| -> Vec<f64> {
-                    c.iter().zip(d).map(|(c, d)| c + d).collect()
-                };
-                area(
-                    &vertices(&add(&negatives, no), &add(&positives, yes)),
-                    self.cubic,
-                ) - self.auc
-            })
-            .collect();
+            }
+        }
         let [a, b, c, d] = squares.map(|v| {
             v.into_iter()
                 .map(|s| (s / f64::from(REPLICATIONS)).sqrt())
@@ -205,24 +179,34 @@ impl<'a> Shape<'a> {
     /// The approximate interval: test inversion for straight lines, moved and widened by what the shape within bins may add.
     fn invert(&mut self, drawn: &[(Vec<f64>, Vec<f64>)]) {
         let (no, yes) = (&self.tally.negatives, &self.tally.positives);
-        let lines = match &self.tally.law {
+        self.ratio = Some(match &self.tally.law {
             Law::Laplace(lattice) => Ratio::independent(no, yes, lattice.std_dev()),
             Law::Linear(..) => Ratio::replicated(no, yes, drawn),
+        });
+        if self.chosen {
+            self.bent = area(&self.points, true) - area(&self.points, false);
         }
-        .interval();
+        self.interval = self.interval_at(Z);
+        self.error = self
+            .interval
+            .map(|(low, high)| (self.auc - low).max(high - self.auc));
+    }
+
+    /// The areas that the released counts do not exclude at z deviations of the known noise; nothing if the noise is not known.
+    pub(super) fn interval_at(&self, z: f64) -> Option<(f64, f64)> {
+        let lines = self.ratio.as_ref()?.interval(z);
         let (low, high) = if self.chosen {
             let deviations = self.single.0.iter().chain(&self.single.1);
             let one = deviations.copied().fold(0.0, f64::max);
-            let difference = area(&self.points, true) - area(&self.points, false);
-            with_shape(lines, (no, yes), one, difference)
+            let counts = (&*self.tally.negatives, &*self.tally.positives);
+            with_shape(lines, counts, one, self.bent)
         } else {
             lines
         };
         // The isotonic estimate may leave the interval of the plain counts.
         let low = low.min(self.auc).clamp(0.0, 1.0);
         let high = high.max(self.auc).clamp(0.0, 1.0);
-        self.interval = Some((low, high));
-        self.error = Some((self.auc - low).max(high - self.auc));
+        Some((low, high))
     }
 
     /// The curve's own part of the value.

@@ -20,7 +20,7 @@ use super::band::solutions;
 use crate::common::size;
 
 /// ln(20)/√2, rounded up.
-const Z: f64 = 2.12;
+pub(super) const Z: f64 = 2.12;
 
 /// Mean and covariance of (α, β), and the numerator and denominator of the area.
 pub(super) struct Ratio {
@@ -97,9 +97,10 @@ impl Ratio {
         }
     }
 
-    /// The interval; all of [0, 1] when nothing is excluded.
-    pub(super) fn interval(&self) -> (f64, f64) {
-        let [aa, ab, bb] = self.variances.map(|v| Z * Z * v);
+    /// The areas whose standardised distance is at most z; all of [0, 1] when nothing is excluded. Intervals of larger z contain
+    /// those of smaller z.
+    pub(super) fn interval(&self, z: f64) -> (f64, f64) {
+        let [aa, ab, bb] = self.variances.map(|v| z * z * v);
         let (s, t) = (self.above, self.pairs);
         solutions(t * t - bb, 2.0 * (ab - s * t), s * s - aa).unwrap_or_else(|| {
             // None within [0, 1]: the nearest to the estimate (noise off: rounding).
@@ -154,12 +155,12 @@ mod tests {
     #[test]
     fn noise_alone_excludes_nothing() {
         assert_eq!(
-            Ratio::independent(&[1.0, -2.0], &[0.5, 1.0], 20.0).interval(),
+            Ratio::independent(&[1.0, -2.0], &[0.5, 1.0], 20.0).interval(Z),
             (0.0, 1.0)
         );
-        assert_eq!(Ratio::independent(&[], &[], 1.0).interval(), (0.0, 1.0));
+        assert_eq!(Ratio::independent(&[], &[], 1.0).interval(Z), (0.0, 1.0));
         // No noise: the area itself.
-        let (low, high) = Ratio::independent(&[1.0, 3.0], &[2.0, 2.0], 0.0).interval();
+        let (low, high) = Ratio::independent(&[1.0, 3.0], &[2.0, 2.0], 0.0).interval(Z);
         assert!((low - 0.625).abs() < 1e-9 && (high - 0.625).abs() < 1e-9);
     }
 
@@ -178,7 +179,7 @@ mod tests {
                         |c: &[f64; 4]| c.map(|x| x + scale * crate::roc::band::laplace(&mut noise));
                     let (n, p) = (noisy(&negatives), noisy(&positives));
                     let deviation = scale * std::f64::consts::SQRT_2;
-                    let (low, high) = Ratio::independent(&n, &p, deviation).interval();
+                    let (low, high) = Ratio::independent(&n, &p, deviation).interval(Z);
                     !(low..=high).contains(&truth)
                 })
                 .count();

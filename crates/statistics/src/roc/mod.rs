@@ -7,11 +7,12 @@
 //!
 //! | choice | values |
 //! |---|---|
-//! | [`Thresholds`] | few recursive medians by the exponential mechanism (default), by Cauchy noise on the smooth sensitivity, public even ones |
-//! | counts | noise on every count (default), or a method of [`crate::histogram`] on the line of both labels' bins |
+//! | [`Thresholds`] | few recursive medians by the exponential mechanism (default), by Cauchy noise on the smooth sensitivity, public even ones, quantiles of each class |
+//! | counts | noise on every count (default), or a method of [`crate::histogram`] on the line of both labels' bins; none between label-separate quantiles |
 
 mod band;
 mod binormal;
+mod classes;
 mod compare;
 mod curve;
 mod interval;
@@ -36,6 +37,7 @@ use crate::common::{
 use crate::histogram::{self, Method};
 use crate::scale::{Score, unmixed};
 use crate::simple::flags;
+use classes::Classes;
 use curve::{Law, Shape, Tally};
 
 /// Cells of the mixed scale from which thresholds are chosen.
@@ -55,6 +57,11 @@ pub enum Thresholds {
     Smooth,
     /// Public ones, even on the probability scale (N-FixedSpace); nothing is spent on them.
     Even,
+    /// Stratified: half of them quantiles of the negatives, half quantiles of the positives. For classes of very different sizes.
+    Stratified,
+    /// Label-separate: quantiles of the negatives and of the positives are all there is. Nothing is counted between them, so
+    /// there is no band and no interval.
+    LabelSeparate,
 }
 
 /// How a ROC curve is made.
@@ -62,9 +69,11 @@ pub enum Thresholds {
 pub struct Config {
     /// ε of the release, of all models together.
     pub epsilon: Rational,
-    /// Number of bins, rounded down to a power of two; by default from the public number of rows.
+    /// Number of bins, rounded down to a power of two; by default from the public number of rows. For quantiles of each class one
+    /// more than both classes have together.
     pub bins: Option<u32>,
-    /// Share of ε for the thresholds; by default ¼ up to 8 bins and a tenth above.
+    /// Share of ε for the thresholds; by default ¼ up to 8 bins and a tenth above. Of [`Thresholds::LabelSeparate`] the share of
+    /// the quantiles, by default four fifths; the rest buys the class sizes.
     pub share: Option<f64>,
     /// Public thresholds on the probability scale; then nothing is spent on choosing them.
     pub thresholds: Option<Vec<f64>>,
@@ -208,6 +217,16 @@ fn build(
             "use laplace, hb, privelet, greedyh, dawa, ahp, mwem or uniform".to_owned(),
         ));
     }
+    if config.choice == Thresholds::LabelSeparate
+        && (config.counts != Method::Identity || config.thresholds.is_some())
+    {
+        return Err(parameter(
+            "counts",
+            config.counts.name().to_owned(),
+            "leave counts and thresholds out: nothing is counted between label-separate quantiles"
+                .to_owned(),
+        ));
+    }
     let parts = split(&config.epsilon, &vec![1; models.len()]);
     let unknown_size = facts.signal(&config.epsilon).is_none()
         && config.bins.is_none()
@@ -220,7 +239,20 @@ fn build(
         terms.push(term);
         lines.push(line);
     }
-    terms.push(outcome);
+    let places = models.iter().map(|m| classes::place(&m.score, &outcome));
+    match lines.first().map(|l| &l.chooser) {
+        Some(Chooser::Separate(_)) => terms = places.collect(),
+        Some(Chooser::Stratified(_)) => {
+            let places: Vec<Expr> = places.collect();
+            terms.push(outcome.clone());
+            terms.extend(places);
+            facts.bounds(&terms)?;
+        }
+        _ => {}
+    }
+    if terms.len() == models.len() {
+        terms.push(outcome);
+    }
     facts.bounds(&terms)?;
     Ok(Prepared {
         terms,
@@ -294,35 +326,25 @@ fn line(
                 let fix = format!("give 2 to {}", GRID / 2);
                 return Err(parameter("bins", bins.to_string(), fix));
             }
-            None => facts.signal(epsilon).map_or(3, default_depth),
+            None => {
+                let signal = facts.signal(epsilon);
+                match config.choice {
+                    Thresholds::LabelSeparate => signal.map_or(4, separate_depth),
+                    // three thresholds are too few for two classes
+                    Thresholds::Stratified => signal.map_or(3, default_depth).max(3),
+                    _ => signal.map_or(3, default_depth),
+                }
+            }
         };
-        let share = config.share.unwrap_or(if depth <= 3 { 0.25 } else { 0.1 });
+        let share = config.share.unwrap_or(match config.choice {
+            Thresholds::LabelSeparate => 0.8,
+            _ if depth <= 3 => 0.25,
+            _ => 0.1,
+        });
         let weight = u64::from(clipped((share * 1e6).round(), 1, 999_999));
         let (first, second) = reticent_accounting::share(epsilon, weight, 1_000_000);
-        let name = called("thresholds");
-        let chooser = if config.choice == Thresholds::Smooth {
-            let step = Bisection {
-                name,
-                epsilon: first,
-                levels: (1..1 << depth).collect(),
-                denominator: 1 << depth,
-                draw: Draw::Smooth,
-            };
-            step.calibrations(facts.context).map_err(|e| {
-                parameter(
-                    "epsilon",
-                    rational_to_f64(epsilon).to_string(),
-                    e.to_string(),
-                )
-            })?;
-            Chooser::Smooth(step)
-        } else {
-            Chooser::Medians(Medians {
-                name,
-                epsilon: first,
-                depth,
-            })
-        };
+        let shares = (first, 1_000_000 - weight);
+        let chooser = chooser(facts, &called, config, (epsilon, shares), depth)?;
         let cut = Cut::Even {
             lower: 0.0,
             upper: 1.0,
@@ -330,7 +352,9 @@ fn line(
         };
         (model.score.mixed(), cut, chooser, second)
     };
-    let counting = if config.counts == Method::Identity {
+    let counting = if matches!(chooser, Chooser::Separate(_)) {
+        Counting::None
+    } else if config.counts == Method::Identity {
         Counting::Laplace(Counts {
             name: called("positives and negatives per bin"),
             epsilon: for_counts,
@@ -353,9 +377,59 @@ fn line(
     ))
 }
 
+/// The steps that choose thresholds, for the part of a model's ε that is theirs and the millionths left for the rest.
+fn chooser(
+    facts: &Facts<'_>,
+    called: &dyn Fn(&str) -> String,
+    config: &Config,
+    (epsilon, (part, rest)): (&Rational, (Rational, u64)),
+    depth: u32,
+) -> Result<Chooser, StatisticsError> {
+    let name = called("thresholds");
+    Ok(match config.choice {
+        Thresholds::Smooth => {
+            let step = Bisection {
+                name,
+                epsilon: part,
+                levels: (1..1 << depth).collect(),
+                denominator: 1 << depth,
+                draw: Draw::Smooth,
+            };
+            step.calibrations(facts.context).map_err(|e| {
+                parameter(
+                    "epsilon",
+                    rational_to_f64(epsilon).to_string(),
+                    e.to_string(),
+                )
+            })?;
+            Chooser::Smooth(step)
+        }
+        Thresholds::Stratified => {
+            // The levels follow the class sizes: declared ones, or a fifth of this part buys them.
+            let declared = facts.positive_rate.is_some_and(f64::is_finite);
+            let sizes = if declared { 0 } else { 200_000 };
+            Chooser::Stratified(Classes::new(facts, called, &part, depth, sizes))
+        }
+        Thresholds::LabelSeparate => {
+            Chooser::Separate(Classes::new(facts, called, epsilon, depth, rest))
+        }
+        Thresholds::Medians | Thresholds::Even => Chooser::Medians(Medians {
+            name,
+            epsilon: part,
+            depth,
+        }),
+    })
+}
+
 /// log₂ of the number of bins: m = 2^⌊.4·log₂(ñε)⌋ within 4..=512.
 pub(crate) fn default_depth(signal: f64) -> u32 {
     clipped((0.4 * signal.max(1.0).log2() + 1e-9).floor(), 2, 9)
+}
+
+/// log₂ of one more than the number of quantiles of both classes: for each class the default rule at half the signal. Recorded
+/// with `examples/roc_thresholds.rs`.
+pub(crate) fn separate_depth(signal: f64) -> u32 {
+    default_depth(signal / 2.0) + 1
 }
 
 /// Edges with the given thresholds inside and one cell beyond each end.
@@ -384,7 +458,8 @@ fn public_edges(thresholds: &[f64]) -> Result<Vec<f64>, StatisticsError> {
 /// # Composition
 /// Sequential over models (equal parts of ε) and steps: thresholds ε₁, counts ε₂, ε₁ + ε₂ = ε exactly
 /// (`accounting::split`). With public thresholds all of ε goes to the counts. Positives and negatives of all bins are
-/// disjoint cells of one purchase, or of one line of cells that a histogram method works on.
+/// disjoint cells of one purchase, or of one line of cells that a histogram method works on. Quantiles of each class: see
+/// `classes`; label-separate ones are the whole release.
 /// # Arithmetic
 /// Cells are chosen and counted on one grid of 4096 cells of the mixed scale × label; a bin is a range of
 /// cells (counted again between the same edges where a histogram method counts). Rates, areas and the band are
@@ -419,9 +494,12 @@ enum Chooser {
     Public,
     Medians(Medians),
     Smooth(Bisection),
+    Stratified(Classes),
+    Separate(Classes),
 }
 
 enum Counting {
+    None,
     Laplace(Counts),
     Method(Method, Rational),
 }
@@ -433,6 +511,15 @@ impl Line {
             (&self.chooser, &self.counting),
             (Chooser::Public, Counting::Method(..))
         )
+    }
+
+    /// How thresholds follow the classes, if they do, in the words of plans.
+    fn classwise(&self) -> Option<&'static str> {
+        match self.chooser {
+            Chooser::Stratified(_) => Some("stratified"),
+            Chooser::Separate(_) => Some("label_separate"),
+            _ => None,
+        }
     }
 
     fn fold(&self, cut: Cut, by_label: bool) -> Fold {
@@ -456,8 +543,10 @@ impl Line {
             Chooser::Public => Vec::new(),
             Chooser::Medians(step) => vec![step.event(context)],
             Chooser::Smooth(step) => vec![step.event(context)],
+            Chooser::Stratified(steps) | Chooser::Separate(steps) => steps.events(context),
         };
         match &self.counting {
+            Counting::None => {}
             Counting::Laplace(step) => steps.push(step.event(context)),
             Counting::Method(method, epsilon) => {
                 // Refused in `build` if it cannot be made; its events do not depend on the number of cells.
@@ -480,6 +569,10 @@ impl Line {
                 found.dedup();
                 Some(found)
             }
+            Chooser::Stratified(steps) => {
+                Some(steps.buy(desk, FoldId(self.label + self.at))?.thresholds())
+            }
+            Chooser::Separate(steps) => return Ok(steps.buy(desk, fold)?.tally()),
         };
         let (groups, lows): (Vec<Range<usize>>, Vec<f64>) = match (&chosen, &self.cut) {
             (Some(chosen), _) => {
@@ -501,6 +594,12 @@ impl Line {
             (None, _) => (std::iter::once(0..GRID as usize).collect(), vec![0.0]),
         };
         match &self.counting {
+            Counting::None => Ok(Tally::new(
+                &[],
+                Vec::new(),
+                Vec::new(),
+                Law::Linear(false, None),
+            )),
             Counting::Laplace(step) => {
                 let noisy = desk.counts(fold, Some(&groups), step)?;
                 let lattice = step.lattice(desk.context())?;
@@ -543,10 +642,17 @@ impl Mechanism for Roc {
         Ok(Event::Sequence(steps))
     }
     fn first_pass(&self) -> Vec<Fold> {
-        self.lines
+        let first = self.lines.iter().map(|l| match l.chooser {
+            Chooser::Separate(_) => classes::fold(l.at),
+            _ => l.fold(l.cut.clone(), l.by_label()),
+        });
+        // The line of model i is fold (number of models) + i, of a term behind the outcome.
+        let lines = self
+            .lines
             .iter()
-            .map(|l| l.fold(l.cut.clone(), l.by_label()))
-            .collect()
+            .filter(|l| matches!(l.chooser, Chooser::Stratified(_)))
+            .map(|l| classes::fold(l.label + 1 + l.at));
+        first.chain(lines).collect()
     }
     fn passes(&self) -> u32 {
         let again = |l: &&Line| matches!(l.counting, Counting::Method(..)) && !l.by_label();
@@ -557,7 +663,7 @@ impl Mechanism for Roc {
         for line in &self.lines {
             tallies.push(line.buy(desk, self.rows)?);
         }
-        let smooth = |line: &Line| !matches!(line.chooser, Chooser::Public);
+        let smooth = |line: &Line| !matches!(line.chooser, Chooser::Public | Chooser::Separate(_));
         let shapes: Vec<Shape> = self
             .lines
             .iter()
@@ -569,7 +675,13 @@ impl Mechanism for Roc {
             .lines
             .iter()
             .zip(&shapes)
-            .map(|(line, shape)| with_metadata(self.value(shape), &line.metadata))
+            .map(|(line, shape)| {
+                let mut value = self.value(shape);
+                if let (Some(how), Value::Object(map)) = (line.classwise(), &mut value) {
+                    map.insert("thresholds".to_owned(), json!(how));
+                }
+                with_metadata(value, &line.metadata)
+            })
             .collect();
         let error = shapes.iter().filter_map(|s| s.error).reduce(f64::max);
         let few = |pick: fn(&Shape) -> bool| shapes.iter().any(pick);

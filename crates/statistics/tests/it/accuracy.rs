@@ -12,6 +12,7 @@ use reticent_mechanisms::{Context, program::Expr};
 use reticent_noise::{Cauchy, Noise, Seeded};
 use reticent_statistics::accuracy::{QuantileMethod, Question, Setting};
 use reticent_statistics::counters::Method as TotalMethod;
+use reticent_statistics::roc::symmetric_binormal;
 use reticent_statistics::{Score, auc, selection, simple};
 
 use crate::support::{floats, reals};
@@ -259,5 +260,13 @@ fn areas_are_those_of_pairs() {
         let (answer, _) = table.run(&context, &prepared, &mut reticent_noise::Silent);
         let got = answer.value["auc"].as_f64().unwrap();
         assert!((got - want).abs() < 1e-9, "{round}: {got} {want}");
+        // the binormal curve of the released area, whatever the data
+        let curve = answer.value["binormal_curve"].as_array().unwrap();
+        let expected = symmetric_binormal(got);
+        assert_eq!(curve.len(), expected.len());
+        for (point, (f, t)) in curve.iter().zip(expected) {
+            let at = |key: &str| point[key].as_f64().unwrap();
+            assert!((at("fpr") - f).abs() < 1e-6 && (at("tpr") - t).abs() < 1e-6);
+        }
     }
 }
