@@ -411,15 +411,9 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
     }
 }
 
-/// Refuses an unknown kind, naming the nearest one and those planned for later.
+/// Refuses an unknown kind, naming the nearest one, or all.
 pub(crate) fn unknown_kind(item: &Item<'_>, name: &str) -> Refusal {
-    const PLANNED: [&str; 1] = ["verify"];
     let known = crate::kinds::NAMES;
-    if PLANNED.contains(&name) {
-        return item
-            .refuse("this kind is planned but not available yet")
-            .accepting(format!("Available: {}.", document::quoted(&known)));
-    }
     item.refuse("not a kind of release")
         .accepting(match suggest::nearest(name, known) {
             Some(near) => format!("Did you mean \"{near}\"?"),

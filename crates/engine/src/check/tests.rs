@@ -70,6 +70,40 @@ fn one(release: &str) -> String {
 }
 
 #[test]
+fn claims_are_checked() {
+    let claim = |more: &str| {
+        let text = one(&format!(
+            "kind = \"verify\"\nformula = \"hours ~ age\"\nterm = \"age\"\n{more}"
+        ));
+        checked(&text)
+    };
+    for more in [
+        "",
+        "from = -2.5\nlevel = 0.01\ngroups = 101\nseed = 7",
+        "within = [-1, 1]",
+        "family = \"linear\"",
+    ] {
+        claim(more).unwrap_or_else(|e| panic!("{more}: {e}"));
+    }
+    for (more, words) in [
+        ("level = 1", &["line 9", "level", "between 0 and 1"][..]),
+        ("from = \"x\"", &["line 9", "from", "number"]),
+        ("within = [1, 1]", &["line 9", "within", "smaller"]),
+        ("within = [1]", &["line 9", "two numbers"]),
+        ("from = 0\nwithin = [0, 1]", &["another question"]),
+        ("positive = \"a\"", &["line 9", "logistic"]),
+        ("groups = 2", &["line 9", "groups"]),
+        ("family = \"probit\"", &["line 9", "\"logistic\""]),
+        ("family = \"logistic\"", &["formula"]),
+    ] {
+        let refusal = claim(more).map(drop).unwrap_err().to_string();
+        for word in words {
+            assert!(refusal.contains(word), "{more}: {refusal}");
+        }
+    }
+}
+
+#[test]
 fn the_documented_example_is_read_as_documented() {
     let p = plan(PLAN).unwrap();
     assert_eq!(p.dataset, Path::new("work/dataset.toml"));
@@ -233,10 +267,6 @@ fn every_refusal_names_line_key_and_fix() {
                 "model = \"income\"\nthresholds = \"even\"\nthreshold_share = 0.2",
             ),
             &["line 18", "no effect"],
-        ),
-        (
-            PLAN.replace("kind = \"roc\"", "kind = \"verify\""),
-            &["planned", "\"select\""],
         ),
         (
             PLAN.replace("model = \"income\"", "model = \"incom\""),
