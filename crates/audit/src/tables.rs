@@ -8,7 +8,7 @@ use reticent_mechanisms::Unit;
 use reticent_mechanisms::fold::{Fold, State};
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, MISSING_INTEGER, Missing, Schema};
-use reticent_mechanisms::source::{Job, Order, RowSource, SourceError};
+use reticent_mechanisms::source::{Job, Order, RowSource, Scanned, SourceError};
 
 /// One row: a number per column. Integer columns round it (NaN is missing), level columns take it as an index,
 /// id columns ignore it.
@@ -205,6 +205,16 @@ impl RowSource for Table {
         visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError> {
         Bare(self).visit(columns, order, visit)
+    }
+
+    fn scan_keeping(
+        &self,
+        unit: Unit,
+        jobs: &[Job],
+        _: &[bool],
+    ) -> Result<Vec<Scanned>, SourceError> {
+        let states = self.scan(unit, jobs)?;
+        Ok(states.into_iter().map(Scanned::from).collect())
     }
 
     fn scan(&self, unit: Unit, jobs: &[Job]) -> Result<Vec<Vec<State>>, SourceError> {

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::evaluate::Unit;
 use crate::fold::{Fold, State};
 use crate::program::{Interval, ProgramError, RowProgram};
-use crate::source::{Held, Job, RowSource, SourceError};
+use crate::source::{Held, Job, RowSource, Scanned, SourceError};
 
 /// Why a desk did not serve. Decided from public inputs, except for failures of the machine.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,7 @@ pub struct Desk<'a> {
     unit: Unit,
     program: &'a RowProgram,
     states: Vec<(Fold, State)>,
+    kept: Option<Held>,
     meter: VecDeque<Event>,
     passes: u32,
     receipt: Vec<NoiseRecord>,
@@ -122,13 +123,20 @@ impl<'a> Desk<'a> {
             unit,
             program,
             states: Vec::new(),
+            kept: None,
             meter,
             passes,
             receipt: Vec::new(),
         })
     }
 
-    pub(crate) fn load(&mut self, folds: Vec<Fold>, states: Vec<State>) {
+    /// What the first pass gave.
+    pub(crate) fn open(&mut self, folds: Vec<Fold>, scanned: Scanned) {
+        self.load(folds, scanned.states);
+        self.kept = scanned.kept;
+    }
+
+    fn load(&mut self, folds: Vec<Fold>, states: Vec<State>) {
         self.states.extend(folds.into_iter().zip(states));
     }
 
@@ -153,15 +161,16 @@ impl<'a> Desk<'a> {
     pub fn scan(&mut self, folds: Vec<Fold>) -> Result<Vec<FoldId>, DeskError> {
         fits(&folds)?;
         self.pass()?;
-        let job = Job {
-            program: self.program.clone(),
-            folds: folds.clone(),
+        let states = if let Some(held) = &mut self.kept {
+            held.scan(&folds, &self.bounds)
+        } else {
+            let job = Job {
+                program: self.program.clone(),
+                folds: folds.clone(),
+            };
+            let mut scanned = self.source.scan(self.unit, &[job])?;
+            scanned.pop().unwrap_or_default()
         };
-        let states = self
-            .source
-            .scan(self.unit, &[job])?
-            .pop()
-            .unwrap_or_default();
         let first = self.states.len();
         self.load(folds, states);
         Ok((first..self.states.len()).map(FoldId).collect())
@@ -170,7 +179,10 @@ impl<'a> Desk<'a> {
     /// Takes the terms into memory for a primitive that passes over them often.
     pub(crate) fn hold(&mut self) -> Result<Held, DeskError> {
         self.pass()?;
-        Ok(self.source.hold(self.unit, self.program)?)
+        match self.kept.take() {
+            Some(held) => Ok(held),
+            None => Ok(self.source.hold(self.unit, self.program)?),
+        }
     }
 
     fn pass(&mut self) -> Result<(), DeskError> {

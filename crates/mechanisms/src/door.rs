@@ -322,10 +322,11 @@ impl Private {
                 folds: t.mechanism.first_pass(),
             })
             .collect();
-        let states = scan(self.source.as_ref(), self.unit, &jobs)?;
+        let keep: Vec<bool> = tasks.iter().map(|t| t.mechanism.passes() > 0).collect();
+        let scanned = scan(self.source.as_ref(), self.unit, &jobs, &keep)?;
         let mut releases = Vec::with_capacity(tasks.len());
-        for (((task, (context, event)), job), states) in
-            tasks.into_iter().zip(contexts).zip(jobs).zip(states)
+        for (((task, (context, event)), job), scanned) in
+            tasks.into_iter().zip(contexts).zip(jobs).zip(scanned)
         {
             let (answer, trace) = run(
                 self.source.as_ref(),
@@ -336,7 +337,7 @@ impl Private {
                 event,
                 &mut self.draws,
                 job.folds,
-                states,
+                scanned,
             )?;
             let body = Body {
                 kind: task.mechanism.kind().to_owned(),

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, NoiseRecord, fits};
 use crate::evaluate::Unit;
-use crate::fold::{Fold, State};
+use crate::fold::Fold;
 use crate::program::RowProgram;
-use crate::source::{Job, RowSource};
+use crate::source::{Job, RowSource, Scanned};
 
 /// A computation over confidential rows that buys everything it learns at a [`Desk`].
 ///
@@ -70,27 +70,32 @@ pub fn simulate(
         program: program.clone(),
         folds: folds.clone(),
     };
-    let states = scan(source, unit, &[job])?.pop().unwrap_or_default();
+    let keep = [mechanism.passes() > 0];
+    let scanned = scan(source, unit, &[job], &keep)?.pop().unwrap_or_default();
     let event = mechanism.event(context)?;
     run(
-        source, unit, context, program, mechanism, event, noise, folds, states,
+        source, unit, context, program, mechanism, event, noise, folds, scanned,
     )
     .map(Simulated)
 }
 
-/// One scan for all jobs that have folds; without any, the rows are not read. One list of states per job.
+/// One scan for all jobs that have folds; without any, the rows are not read. `keep`: whose terms further passes will want.
 pub(crate) fn scan(
     source: &dyn RowSource,
     unit: Unit,
     jobs: &[Job],
-) -> Result<Vec<Vec<State>>, DeskError> {
+    keep: &[bool],
+) -> Result<Vec<Scanned>, DeskError> {
     jobs.iter().try_for_each(|job| fits(&job.folds))?;
     let reads = |job: &&Job| !job.folds.is_empty();
-    let reading: Vec<Job> = jobs.iter().filter(reads).cloned().collect();
+    let (reading, keep): (Vec<Job>, Vec<bool>) = (jobs.iter().zip(keep))
+        .filter(|(job, _)| reads(job))
+        .map(|(job, keep)| (job.clone(), *keep))
+        .unzip();
     let mut scanned = if reading.is_empty() {
         Vec::new()
     } else {
-        source.scan(unit, &reading)?
+        source.scan_keeping(unit, &reading, &keep)?
     }
     .into_iter();
     let states = |job| {
@@ -117,7 +122,7 @@ pub(crate) fn run(
     event: Event,
     noise: &mut dyn Noise,
     folds: Vec<Fold>,
-    states: Vec<State>,
+    scanned: Scanned,
 ) -> Result<(Answer, Trace), DeskError> {
     let mut desk = Desk::new(
         context,
@@ -128,7 +133,7 @@ pub(crate) fn run(
         &event,
         mechanism.passes(),
     )?;
-    desk.load(folds, states);
+    desk.open(folds, scanned);
     let answer = mechanism.run(&mut desk)?;
     let (noise, unused) = desk.finish();
     Ok((

@@ -1,12 +1,13 @@
 //! Where rows come from. A source hands decoded batches to the folds and learns nothing back.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use crate::desk::MOST_ENTRIES;
 use crate::evaluate::{Admission, Evaluated, Prepared, Spare, Unit};
 use crate::fold::{Fold, State};
-use crate::program::{ProgramError, RowProgram};
+use crate::program::{Interval, ProgramError, RowProgram};
 use crate::rows::{Batch, Schema};
 
 /// A failure of the machine while reading; never decided by the content of rows.
@@ -47,11 +48,68 @@ pub struct Job {
 }
 
 /// The numbers of the records that count, kept inside the door for methods that pass over them often.
+#[derive(Default)]
 pub struct Held {
     /// Number of records.
     pub(crate) rows: usize,
     /// One column per term, in blocks as they were read: `blocks[b][term]`.
     pub(crate) blocks: Vec<Vec<Vec<f64>>>,
+}
+
+impl Held {
+    /// Folds over the records as they were read.
+    pub(crate) fn scan(&mut self, folds: &[Fold], bounds: &[Interval]) -> Vec<State> {
+        let mut states: Vec<State> = folds.iter().map(Fold::zero).collect();
+        for block in &mut self.blocks {
+            let rows = Evaluated {
+                rows: block.first().map_or(0, Vec::len),
+                terms: std::mem::take(block),
+            };
+            for (fold, state) in folds.iter().zip(&mut states) {
+                fold.add(state, &rows, bounds);
+            }
+            *block = rows.terms;
+        }
+        states
+    }
+}
+
+/// What one pass computed for a job.
+#[derive(Default)]
+pub struct Scanned {
+    pub(crate) states: Vec<State>,
+    /// The terms of the records, if they were wanted and few enough.
+    pub(crate) kept: Option<Held>,
+}
+
+impl From<Vec<State>> for Scanned {
+    fn from(states: Vec<State>) -> Self {
+        Self { states, kept: None }
+    }
+}
+
+/// Records kept while they are scanned for the first time.
+#[derive(Default)]
+struct Keep {
+    held: Held,
+    entries: usize,
+}
+
+impl Keep {
+    /// Beyond [`MOST_ENTRIES`] numbers nothing is kept, and further passes read again.
+    fn push(&mut self, rows: Evaluated) {
+        let entries = rows.rows.saturating_mul(rows.terms.len());
+        self.entries = self.entries.saturating_add(entries);
+        self.held.rows = self.held.rows.saturating_add(rows.rows);
+        self.held.blocks.push(rows.terms);
+        if self.entries > MOST_ENTRIES {
+            self.held.blocks.clear();
+        }
+    }
+
+    fn done(self) -> Option<Held> {
+        (self.entries <= MOST_ENTRIES).then_some(self.held)
+    }
 }
 
 /// A table of confidential rows: files, Arrow batches in memory, later a cluster.
@@ -68,8 +126,20 @@ pub trait RowSource: Send + Sync {
         visit: &(dyn Fn(&Batch) + Sync),
     ) -> Result<(), SourceError>;
 
-    /// Computes the folds of all jobs in one pass. A cluster source overrides this and ships the jobs.
+    /// Computes the folds of all jobs in one pass.
     fn scan(&self, unit: Unit, jobs: &[Job]) -> Result<Vec<Vec<State>>, SourceError> {
+        let scanned = self.scan_keeping(unit, jobs, &vec![false; jobs.len()])?;
+        Ok(scanned.into_iter().map(|s| s.states).collect())
+    }
+
+    /// The same; the terms of the jobs marked in `keep` may be kept for further passes. A cluster source overrides this, ships the
+    /// jobs and keeps nothing.
+    fn scan_keeping(
+        &self,
+        unit: Unit,
+        jobs: &[Job],
+        keep: &[bool],
+    ) -> Result<Vec<Scanned>, SourceError> {
         let schema = self.schema();
         let prepared = jobs
             .iter()
@@ -83,16 +153,24 @@ pub trait RowSource: Send + Sync {
             (all, Spare::default())
         };
         let pool = Mutex::new(Vec::new());
+        let kept: Vec<Option<Mutex<Keep>>> = (keep.iter().zip(jobs))
+            .map(|(k, job)| (*k && !job.program.terms.is_empty()).then(Mutex::default))
+            .collect();
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order, &|batch| {
             let admitted = lock(&admission).admit(unit, batch);
             let (mut states, mut spare) = lock(&pool).pop().unwrap_or_else(zero);
-            for ((prepared, job), states) in prepared.iter().zip(jobs).zip(&mut states) {
+            for (((prepared, job), states), kept) in
+                prepared.iter().zip(jobs).zip(&mut states).zip(&kept)
+            {
                 let rows = prepared.run(schema, unit, batch, &admitted, &mut spare);
                 for (fold, state) in job.folds.iter().zip(states) {
                     fold.add(state, &rows, prepared.bounds());
                 }
-                spare.give(rows.terms);
+                match kept {
+                    Some(kept) => lock(kept).push(rows),
+                    None => spare.give(rows.terms),
+                }
             }
             lock(&pool).push((states, spare));
         })?;
@@ -102,7 +180,15 @@ pub trait RowSource: Send + Sync {
                 job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
             }
         }
-        Ok(total)
+        let kept = kept.into_iter().map(|k| {
+            let keep = k?.into_inner().unwrap_or_else(PoisonError::into_inner);
+            keep.done()
+        });
+        Ok(total
+            .into_iter()
+            .zip(kept)
+            .map(|(states, kept)| Scanned { states, kept })
+            .collect())
     }
 
     /// Reads the terms of a program into memory.
@@ -300,6 +386,42 @@ mod tests {
         }
     }
 
+    /// Folds over kept records are those of another reading, whatever the unit; too many numbers are not kept.
+    #[test]
+    fn kept_records_give_the_same_folds() {
+        let want = |unit| batches(&[3000]).scan(unit, &[job()]).unwrap().remove(0);
+        for unit in [
+            Unit::Row,
+            Unit::Column {
+                column: 0,
+                max_rows: 5,
+            },
+        ] {
+            let source = batches(&[500, 0, 1300, 1200]);
+            let mut scanned = source
+                .scan_keeping(unit, &[job(), job()], &[true, false])
+                .unwrap();
+            assert!(scanned[1].kept.is_none() && scanned[0].states == want(unit));
+            let held = scanned[0].kept.as_mut().unwrap();
+            let bounds = job().program.bounds(&schema()).unwrap();
+            for _ in 0..2 {
+                assert!(held.scan(&job().folds, &bounds) == want(unit));
+            }
+        }
+        let mut keep = Keep {
+            entries: MOST_ENTRIES - 10,
+            ..Keep::default()
+        };
+        let rows = || Evaluated {
+            rows: 5,
+            terms: vec![vec![0.0; 5]; 2],
+        };
+        keep.push(rows());
+        assert_eq!(keep.held.blocks.len(), 1);
+        keep.push(rows());
+        assert!(keep.held.blocks.is_empty() && keep.done().is_none());
+    }
+
     /// Jobs without folds get empty lists in their places; without any fold the rows are not read.
     #[test]
     fn jobs_without_folds_are_skipped() {
@@ -324,10 +446,13 @@ mod tests {
         let source = batches(&[500, 500]);
         let want = source.scan(Unit::Row, &[job()]).unwrap().remove(0);
         let jobs = [empty.clone(), job(), empty.clone()];
-        let mixed = crate::mechanism::scan(&source, Unit::Row, &jobs).unwrap();
-        assert!(mixed == [Vec::new(), want, Vec::new()]);
-        let none = crate::mechanism::scan(&Sealed(schema()), Unit::Row, &[empty]).unwrap();
-        assert!(none == [Vec::new()]);
+        let mixed = crate::mechanism::scan(&source, Unit::Row, &jobs, &[true; 3]).unwrap();
+        let states: Vec<_> = mixed.iter().map(|s| s.states.clone()).collect();
+        assert!(states == [Vec::new(), want, Vec::new()]);
+        let kept: Vec<bool> = mixed.iter().map(|s| s.kept.is_some()).collect();
+        assert_eq!(kept, [false, true, false]);
+        let none = crate::mechanism::scan(&Sealed(schema()), Unit::Row, &[empty], &[true]).unwrap();
+        assert!(none[0].states.is_empty() && none[0].kept.is_none());
     }
 
     /// A job gets the same answer alone and beside others.
