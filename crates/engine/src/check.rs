@@ -8,7 +8,7 @@ use reticent_statistics::{counters, running, selection};
 use crate::bayes::{self, Named};
 use crate::dataset::{Dataset, Unit, distinct};
 use crate::formula::{self, Family, FormulaError};
-use crate::kinds::{Binning, KindSpec, RunningTotalSpec};
+use crate::kinds::{Binning, KindSpec, RunningTotalSpec, TopKSpec};
 use crate::methods;
 use crate::outcome::Refusal;
 use crate::plan::{Plan, ReleaseSpec, SplitKey, SplitSpec};
@@ -163,27 +163,7 @@ fn check_release(
             }
             Ok(())
         }
-        KindSpec::TopK(s) => {
-            let total = cells(schema, &s.column, s.bins.as_ref(), "column")?;
-            if s.k as usize > total {
-                return Err(Refusal::request(format!(
-                    "k = {} of {total} candidates is not possible",
-                    s.k
-                ))
-                .for_key("k")
-                .accepting(format!("Write a number from 1 to {total}.")));
-            }
-            let rounds = !matches!(s.method, None | Some(selection::Method::Counts));
-            if rounds && total.saturating_mul(s.k as usize) > MOST_ROUNDS {
-                return Err(Refusal::request(format!(
-                    "{} rounds over {total} candidates would take hours",
-                    s.k
-                ))
-                .for_key("k")
-                .accepting("Ask for fewer, or write method = \"counts\"."));
-            }
-            Ok(())
-        }
+        KindSpec::TopK(s) => top_k(s, schema),
         KindSpec::RunningTotal(s) => running_total(s, dataset, filter),
         KindSpec::Crosstab(s) => {
             let mut total = 1usize;
@@ -265,6 +245,28 @@ fn model_formula(
         _ => None,
     });
     slot.map_or(Ok(()), |of| Err(refuse_text(of)))
+}
+
+/// There are as many candidates as are wanted, and choosing them ends.
+fn top_k(s: &TopKSpec, schema: &Schema) -> Result<(), Refusal> {
+    let total = cells(schema, &s.column, s.bins.as_ref(), "column")?;
+    if s.k as usize > total {
+        return Err(
+            Refusal::request(format!("k = {} of {total} candidates is not possible", s.k))
+                .for_key("k")
+                .accepting(format!("Write a number from 1 to {total}.")),
+        );
+    }
+    let rounds = !matches!(s.method, None | Some(selection::Method::Counts));
+    if rounds && total.saturating_mul(s.k as usize) > MOST_ROUNDS {
+        return Err(Refusal::request(format!(
+            "{} rounds over {total} candidates would take hours",
+            s.k
+        ))
+        .for_key("k")
+        .accepting("Ask for fewer, or write method = \"counts\"."));
+    }
+    Ok(())
 }
 
 /// Steps of a running total exist, are not too many, and are given where the column does not say them.
