@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use std::sync::OnceLock;
+
 use reticent_accounting::{AccountingError, Event, Rational, split};
 use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold};
@@ -182,19 +184,21 @@ pub fn prepare(
     })
 }
 
+/// Ends of the fine cells as probabilities: the same for every plot, found once per process.
+static ENDS: OnceLock<Vec<f64>> = OnceLock::new();
+
 /// The axis of the fine cells and the limits of the predictions in each.
 fn even_cells(across: Option<Interval>) -> (Interval, Vec<(f64, f64)>) {
     if let Some(interval) = across {
         return (interval, vec![UNIT; GRID as usize]);
     }
-    let ends: Vec<f64> = (0..=GRID)
-        .map(|i| unmixed(f64::from(i) / f64::from(GRID)))
-        .collect();
+    let end = |i| unmixed(f64::from(i) / f64::from(GRID));
+    let ends = ENDS.get_or_init(|| (0..=GRID).map(end).collect());
     let axis = Interval {
         lower: UNIT.0,
         upper: UNIT.1,
     };
-    (axis, pairs(&ends))
+    (axis, pairs(ends))
 }
 
 /// Limits of a probability.

@@ -91,6 +91,9 @@ pub(crate) fn unmixed(u: f64) -> f64 {
     let (mut a, mut b) = (-LOGIT, LOGIT);
     for _ in 0..200 {
         let middle = 0.5 * (a + b);
+        if middle <= a || middle >= b {
+            break;
+        }
         if mixed(logistic(middle)) < u {
             a = middle;
         } else {
