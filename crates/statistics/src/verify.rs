@@ -125,7 +125,11 @@ pub fn prepare(
         |name, value: String, fix: String| Err(StatisticsError::Parameter { name, value, fix });
     let Some(term) = design.terms.iter().position(|t| t.0 == config.term) else {
         let names: Vec<&str> = design.terms.iter().map(|t| t.0.as_str()).collect();
-        let fix = format!("the terms are {}", names.join(", "));
+        let fix = if names.is_empty() {
+            "the formula has no terms".to_owned()
+        } else {
+            format!("the terms are {}", names.join(", "))
+        };
         return refuse("term", config.term.clone(), fix);
     };
     let ask = match config.claim {
@@ -153,10 +157,18 @@ pub fn prepare(
     let coefficients = design.terms.len() + usize::from(design.intercept);
     let plan = Plan::new(facts, coefficients, config);
     if !plan.can_say_yes() {
-        let fix = format!(
-            "even unanimous groups would not show through noise of scale {:.1}; ask for more epsilon, or for groups of fewer records",
-            plan.scale
-        );
+        let silent = Plan {
+            scale: 1e-3,
+            ..plan
+        };
+        let fix = if silent.can_say_yes() {
+            format!(
+                "even unanimous groups would not show through noise of scale {:.1}; ask for more epsilon, or for more groups (of fewer records)",
+                plan.scale
+            )
+        } else {
+            "even unanimous groups are too few for this level; ask for more groups, or for a higher level".to_owned()
+        };
         return refuse("groups", plan.groups.to_string(), fix);
     }
     let mut terms: Vec<_> = design.terms.iter().map(|t| t.1.clone()).collect();
