@@ -8,9 +8,11 @@
 //! * [`study`]: what a study is, the list of them, what it reports.
 //! * [`public`]: the example data in memory, their parts, resampling.
 //! * [`truth`]: exact curves, fits and histograms.
+//! * [`panels`]: small scatter plots side by side.
 //! * [`synthetic`]: invented records.
 //! * [`studies`]: one file per study.
 
+pub mod panels;
 mod pcg;
 pub mod public;
 pub mod studies;

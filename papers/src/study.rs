@@ -123,8 +123,13 @@ pub const STUDIES: &[Study] = &[
     },
     Study {
         name: "regression-diagnostics/binned",
-        about: "binned residual plots of right and wrong models (figure 4.14), and how often their limits hold",
+        about: "binned residual plots of right and wrong models (figures 4.14, 4.15, Table 4.5), and how often their limits hold",
         run: plots::binned::run,
+    },
+    Study {
+        name: "regression-diagnostics/pictures",
+        about: "single plots and how often one is read rightly: figures 4.1, 4.2, 4.4, 4.5, 4.12, 4.13",
+        run: plots::pictures::run,
     },
     Study {
         name: "pegasus/unit",

@@ -125,18 +125,28 @@ fn rejected(registration: &Registration) -> String {
 /// refusal, unless the curator declared the data public (`auto_register`).
 pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
     if !dataset.ledger.exists() {
-        if dataset.auto_register && !head_file(dataset).exists() {
-            return register(dataset).map(|(_, ledger)| ledger);
+        if !dataset.auto_register || head_file(dataset).exists() {
+            return Err(Refusal::policy(
+                "this data set is not registered: its ledger does not exist",
+            )
+            .in_file(&dataset.ledger)
+            .accepting(format!(
+                "Its curator must run: reticent register {}",
+                dataset.file.display()
+            ))
+            .into());
         }
-        return Err(
-            Refusal::policy("this data set is not registered: its ledger does not exist")
-                .in_file(&dataset.ledger)
-                .accepting(format!(
-                    "Its curator must run: reticent register {}",
-                    dataset.file.display()
-                ))
-                .into(),
-        );
+        let made = register(dataset).map(|(_, ledger)| ledger);
+        if made.is_ok() || !dataset.ledger.exists() {
+            return made;
+        }
+        // Another first run was faster: its ledger is this one. The head file follows the ledger.
+        for _ in 0..50 {
+            if head_file(dataset).exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
     }
     let ledger = Ledger::open(&dataset.ledger)?;
     let id = ledger.identity();

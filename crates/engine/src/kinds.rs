@@ -435,6 +435,8 @@ pub struct BinnedResidualsSpec {
     pub edges: Option<Vec<f64>>,
     /// Merge neighbouring bins that are too small.
     pub adjust: bool,
+    /// Share of the budget for choosing the bins, and as much again for merging; a public rule chooses it if absent.
+    pub bin_share: Option<Rational>,
     /// An expression along which bins are made, instead of the fitted probability.
     pub against: Option<String>,
 }
@@ -619,11 +621,13 @@ impl KindSpec {
             Self::BinnedResiduals(s) => {
                 let against = s.against.as_deref().map(text);
                 let against = against.as_ref().and_then(Value::as_str);
+                let share = s.bin_share.as_ref().map(format_rational);
                 with_choices(
                     json!({"levels": s.levels, "edges": s.edges}),
                     &[
                         ("adjust", s.adjust.then_some("merge")),
                         ("against", against),
+                        ("bin_share", share.as_deref()),
                     ],
                 )
             }

@@ -16,6 +16,7 @@ pub mod kinds;
 pub mod methods;
 pub mod mock;
 pub mod model;
+mod not_made;
 pub mod outcome;
 pub mod parameter;
 pub mod plan;

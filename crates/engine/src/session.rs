@@ -442,19 +442,7 @@ fn fulfil(
             let Some(ticket) = open[at].take() else {
                 continue;
             };
-            let models = entry
-                .models()
-                .map(|input| match input {
-                    Input::File(model) => Ok(model.clone()),
-                    Input::Entry(of) => {
-                        let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
-                        Examined::read(value).map_err(|e| {
-                            Error::Release(format!("release {}: {e}", resolved.entries[*of].id))
-                        })
-                    }
-                })
-                .collect::<Result<Vec<_>, _>>()?;
-            let (program, mechanism) = build(resolved, entry, rows, &models)?;
+            let (program, mechanism) = paid_for(resolved, entry, rows, &done);
             tasks.push(Task {
                 ticket,
                 program,
@@ -475,6 +463,40 @@ fn fulfil(
         }
     }
     Ok(done.into_iter().flatten().collect())
+}
+
+/// The mechanism of a paid release: planned with what has been released by now; if that is not possible, as it was checked before payment; and
+/// if that is not possible either, one that says so. Decided by released values.
+fn paid_for(
+    resolved: &Resolved,
+    entry: &Entry,
+    rows: Option<f64>,
+    done: &[Option<Release>],
+) -> (RowProgram, Box<dyn reticent_mechanisms::Mechanism>) {
+    let models: Result<Vec<Examined>, String> = entry
+        .models()
+        .map(|input| match input {
+            Input::File(model) => Ok(model.clone()),
+            Input::Entry(of) => {
+                let value = done[*of].as_ref().map_or(&Value::Null, |r| &r.body.value);
+                let id = &resolved.entries[*of].id;
+                match crate::not_made::reason(value) {
+                    Some(_) => Err(format!("release {id} was not made")),
+                    None => Examined::read(value).map_err(|e| format!("release {id}: {e}")),
+                }
+            }
+        })
+        .collect();
+    let checked = resolved.public_rows().map(to_f64);
+    let built = models.and_then(|models| {
+        build(resolved, entry, rows, &models)
+            .or_else(|_| build(resolved, entry, checked, &models))
+            .map_err(|e| e.to_string())
+    });
+    built.unwrap_or_else(|why| {
+        let kind = entry.spec.as_ref().map_or("count", |s| s.kind.name());
+        crate::not_made::not_made(kind, frame(resolved, entry), &why)
+    })
 }
 
 /// The released number of rows, at least 1.

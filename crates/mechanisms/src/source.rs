@@ -96,19 +96,19 @@ struct Keep {
 }
 
 impl Keep {
-    /// Beyond [`MOST_ENTRIES`] numbers nothing is kept, and further passes read again.
-    fn push(&mut self, rows: Evaluated) {
+    /// Beyond `most` numbers nothing is kept, and further passes read again: all jobs of a pass share [`MOST_ENTRIES`].
+    fn push(&mut self, rows: Evaluated, most: usize) {
         let entries = rows.rows.saturating_mul(rows.terms.len());
         self.entries = self.entries.saturating_add(entries);
         self.held.rows = self.held.rows.saturating_add(rows.rows);
         self.held.blocks.push(rows.terms);
-        if self.entries > MOST_ENTRIES {
+        if self.entries > most {
             self.held.blocks.clear();
         }
     }
 
-    fn done(self) -> Option<Held> {
-        (self.entries <= MOST_ENTRIES).then_some(self.held)
+    fn done(self, most: usize) -> Option<Held> {
+        (self.entries <= most).then_some(self.held)
     }
 }
 
@@ -156,6 +156,7 @@ pub trait RowSource: Send + Sync {
         let kept: Vec<Option<Mutex<Keep>>> = (keep.iter().zip(jobs))
             .map(|(k, job)| (*k && !job.program.terms.is_empty()).then(Mutex::default))
             .collect();
+        let most = MOST_ENTRIES / kept.iter().flatten().count().max(1);
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order, &|batch| {
             let admitted = lock(&admission).admit(unit, batch);
@@ -168,7 +169,7 @@ pub trait RowSource: Send + Sync {
                     fold.add(state, &rows, prepared.bounds());
                 }
                 match kept {
-                    Some(kept) => lock(kept).push(rows),
+                    Some(kept) => lock(kept).push(rows, most),
                     None => spare.give(rows.terms),
                 }
             }
@@ -180,10 +181,8 @@ pub trait RowSource: Send + Sync {
                 job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
             }
         }
-        let kept = kept.into_iter().map(|k| {
-            let keep = k?.into_inner().unwrap_or_else(PoisonError::into_inner);
-            keep.done()
-        });
+        let whole = |k: Mutex<Keep>| k.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.into_iter().map(|k| whole(k?).done(most));
         Ok(total
             .into_iter()
             .zip(kept)
@@ -416,10 +415,10 @@ mod tests {
             rows: 5,
             terms: vec![vec![0.0; 5]; 2],
         };
-        keep.push(rows());
+        keep.push(rows(), MOST_ENTRIES);
         assert_eq!(keep.held.blocks.len(), 1);
-        keep.push(rows());
-        assert!(keep.held.blocks.is_empty() && keep.done().is_none());
+        keep.push(rows(), MOST_ENTRIES);
+        assert!(keep.held.blocks.is_empty() && keep.done(MOST_ENTRIES).is_none());
     }
 
     /// Jobs without folds get empty lists in their places; without any fold the rows are not read.

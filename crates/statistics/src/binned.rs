@@ -39,6 +39,8 @@ pub struct Config {
     pub edges: Option<Vec<f64>>,
     /// Merge neighbouring bins that are too small (a tenth of ε, as for choosing the bins); not with public edges.
     pub adjust: bool,
+    /// Share of ε for choosing the bins, and once more for adjusting them (the thesis's ρ); by default a fifth, or a tenth each.
+    pub share: Option<f64>,
     /// What the bins are made of, instead of the prediction: a name and a bounded expression.
     pub against: Option<(String, Expr)>,
     /// Public facts copied into the value (model).
@@ -53,6 +55,7 @@ impl Config {
             bins: None,
             edges: None,
             adjust: false,
+            share: None,
             against: None,
             metadata: Value::Null,
         }
@@ -145,11 +148,7 @@ pub fn prepare(
     let terms = vec![axis_term, outcome, score.probability()];
     facts.bounds(&terms)?;
     let adjust = config.adjust && depth.is_some();
-    let weights: [u64; 4] = match (depth.is_some(), adjust) {
-        (true, true) => [10, 10, 72, 8],
-        (true, false) => [2, 0, 7, 1],
-        _ => [0, 0, 7, 1],
-    };
+    let weights = weights(&config, depth.is_some(), adjust)?;
     let parts = split(&config.epsilon, &weights);
     let part = |i: usize| parts.get(i).cloned().unwrap_or(Rational::ZERO);
     Ok(Prepared {
@@ -182,6 +181,44 @@ pub fn prepare(
             metadata: config.metadata,
         }),
     })
+}
+
+/// How ε is divided: bins, adjustment, outcomes, centred predictions.
+fn weights(config: &Config, chosen: bool, adjust: bool) -> Result<[u64; 4], StatisticsError> {
+    let refuse = |share: f64, fix: &str| {
+        Err(StatisticsError::Parameter {
+            name: "share",
+            value: share.to_string(),
+            fix: fix.to_owned(),
+        })
+    };
+    match config.share {
+        Some(share) if !chosen => {
+            refuse(share, "public edges cost nothing; leave one of the two out")
+        }
+        Some(share) if !(share > 0.0 && share < if adjust { 0.5 } else { 1.0 }) => refuse(
+            share,
+            "give a share of epsilon between 0 and 1, and below 1/2 with adjustment, which takes as much again",
+        ),
+        Some(share) => {
+            let one = u64::from(clipped((share * 1e6).round(), 1, 999_999));
+            let both = if adjust { 2 * one } else { one };
+            let rest = 1_000_000u64.saturating_sub(both).max(1);
+            let parts = if adjust { (9, 1) } else { (7, 1) };
+            let whole = parts.0 + parts.1;
+            Ok([
+                one * whole,
+                (both - one) * whole,
+                rest * parts.0,
+                rest * parts.1,
+            ])
+        }
+        None => Ok(match (chosen, adjust) {
+            (true, true) => [10, 10, 72, 8],
+            (true, false) => [2, 0, 7, 1],
+            _ => [0, 0, 7, 1],
+        }),
+    }
 }
 
 /// Ends of the fine cells as probabilities: the same for every plot, found once per process.
@@ -285,7 +322,7 @@ const SLACK: i64 = 1 << 10;
 /// Those of the primitives. Limits of a bin's predictions are public functions of its cells; a prediction
 /// outside them (rounding) is clamped by the fold, record by record.
 /// # Composition
-/// Sequential .2ε, .7ε, .1ε (7 : 1 with public edges; .1, .1, .72, .08 with adjustment); the total is exact (`accounting::split`).
+/// Sequential .2ε, .7ε, .1ε (7 : 1 with public edges; .1, .1, .72, .08 with adjustment; or by [`Config::share`]); the total is exact (`accounting::split`).
 /// The adjustment counts the released bins in a pass of its own.
 /// # Arithmetic
 /// Predictions on a grid of 2⁻⁴⁰. The mean residual is the share of positives less the mean prediction.

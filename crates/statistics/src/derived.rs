@@ -33,7 +33,7 @@ impl Mechanism for Derived {
 }
 
 /// A free release with this value.
-pub(crate) fn derived(kind: &'static str, value: Value, flags: Vec<String>) -> Prepared {
+pub fn derived(kind: &'static str, value: Value, flags: Vec<String>) -> Prepared {
     Prepared {
         terms: Vec::new(),
         mechanism: Box::new(Derived {

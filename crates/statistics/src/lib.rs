@@ -25,7 +25,7 @@ mod common;
 pub mod counters;
 pub mod covariance;
 mod curve;
-mod derived;
+pub mod derived;
 mod design;
 mod ends;
 pub mod features;

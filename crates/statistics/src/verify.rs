@@ -81,8 +81,11 @@ impl Config {
 
 /// A verified claim.
 ///
-/// *Differs.* A group votes yes if its coefficient is above the number. If the number is right and a group's estimate as likely above as
-/// below it, the votes are binomial with probability ½, and the p value is that of the noisy votes under binomial plus noise: exact, with the noise in it.
+/// *Differs.* A group votes yes if its coefficient is above the number: if the moment of the covariate (what the other covariates leave of it) and the
+/// residuals under the number is above more than half of its values over shuffles of the covariate. If the number is right and the residuals do not
+/// depend on the covariate, a yes has probability ½ however skewed both are (the sign of the estimate would not: with a rare outcome and a skewed
+/// covariate estimates fall below the truth far more often than above). Then the votes are binomial, and the p value is that of the noisy votes under
+/// binomial plus noise: exact, with the noise in it. Where skewed residuals also scatter with the covariate, more than a yes in two may remain.
 /// The answer is yes if it is at most the level, otherwise undecided: a test does not prove that nothing is there. Groups by default: 64 b² and at
 /// least 100, b the scale of the noise, so that the noise adds less than a tenth to the spread of the votes.
 ///

@@ -269,6 +269,22 @@ fn every_refusal_names_line_key_and_fix() {
             &["line 18", "no effect"],
         ),
         (
+            PLAN.replace("kind = \"roc\"", "kind = \"binned_residuals\"")
+                .replace(
+                    "model = \"income\"",
+                    "model = \"income\"\nadjust = \"merge\"\nbin_share = 0.5",
+                ),
+            &["line 18", "below 1/2"],
+        ),
+        (
+            PLAN.replace("kind = \"roc\"", "kind = \"binned_residuals\"")
+                .replace(
+                    "model = \"income\"",
+                    "model = \"income\"\nedges = [0, 0.5, 1]\nbin_share = 0.2",
+                ),
+            &["line 18", "no effect"],
+        ),
+        (
             PLAN.replace("model = \"income\"", "model = \"incom\""),
             &["line 16", "Did you mean `income`?"],
         ),

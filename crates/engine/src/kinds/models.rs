@@ -309,6 +309,11 @@ pub struct ThresholdSpec {
     pub method: Point,
 }
 
+/// Whether a release is a plot of several ROC curves, so that it does not say which to read.
+fn several_curves(kind: &KindSpec) -> bool {
+    matches!(kind, KindSpec::Roc(roc) if roc.models.len() > 1)
+}
+
 impl ThresholdSpec {
     pub(super) fn read(
         section: &mut Section<'_>,
@@ -316,6 +321,17 @@ impl ThresholdSpec {
     ) -> Result<Self, Refusal> {
         let why = "A threshold is read off a ROC curve.";
         let from = reference(section, earlier, "from", &["roc"], why)?;
+        if let ModelRef::Release(id) = &from
+            && earlier
+                .iter()
+                .any(|r| &r.id == id && several_curves(&r.kind))
+        {
+            let line = section.line_of("from");
+            return Err(section
+                .refuse(format!("the release \"{id}\" has several curves"))
+                .at_line(line)
+                .accepting("Name a roc release of one model."));
+        }
         let method = match section.get("method") {
             None => Point::Youden,
             Some(item) => item.word(&[("youden", Point::Youden), ("topleft", Point::TopLeft)])?,

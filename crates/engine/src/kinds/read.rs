@@ -578,19 +578,8 @@ fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Re
             Some(n)
         }
     };
-    let threshold_share = match section.get("threshold_share") {
-        None => None,
-        Some(item) => {
-            let fix = "Write a share between 0 and 1, for example threshold_share = 0.1.";
-            let value = item.rational(fix)?;
-            if value <= Rational::ZERO || value >= Rational::ONE {
-                return Err(item
-                    .refuse("must lie strictly between 0 and 1")
-                    .accepting(fix));
-            }
-            Some(value)
-        }
-    };
+    let fix = "Write a share between 0 and 1, for example threshold_share = 0.1.";
+    let threshold_share = share(section, "threshold_share", fix)?;
     let thresholds = word(section, "thresholds", &ROC_THRESHOLDS)?;
     if thresholds == Thresholds::Even && threshold_share.is_some() {
         let line = section.line_of("threshold_share");
@@ -736,6 +725,24 @@ fn binned_residuals(
             .refuse("public `edges` are not adjusted")
             .accepting("Remove `edges`, or `adjust`."));
     }
+    let fix_share = "Write a share between 0 and 1, for example bin_share = 0.2.";
+    let bin_share = share(section, "bin_share", fix_share)?;
+    let line = section.line_of("bin_share");
+    match &bin_share {
+        Some(_) if edges.is_some() => {
+            return Err(section
+                .refuse("`bin_share` has no effect with public `edges`")
+                .at_line(line)
+                .accepting("Remove one of the two."));
+        }
+        Some(share) if adjust && share + share >= Rational::ONE => {
+            return Err(section
+                .refuse("with `adjust`, which takes as much again, `bin_share` must lie below 1/2")
+                .at_line(line)
+                .accepting("Write for example bin_share = 0.15."));
+        }
+        _ => {}
+    }
     if against.is_none()
         && let Some(edges) = &edges
         && edges.iter().any(|e| !(0.0..=1.0).contains(e))
@@ -751,8 +758,27 @@ fn binned_residuals(
         levels,
         edges,
         adjust,
+        bin_share,
         against,
     })
+}
+
+/// A share of the budget, strictly between 0 and 1.
+fn share(
+    section: &mut Section<'_>,
+    key: &'static str,
+    fix: &str,
+) -> Result<Option<Rational>, Refusal> {
+    let Some(item) = section.get(key) else {
+        return Ok(None);
+    };
+    let value = item.rational(fix)?;
+    if value <= Rational::ZERO || value >= Rational::ONE {
+        return Err(item
+            .refuse("must lie strictly between 0 and 1")
+            .accepting(fix));
+    }
+    Ok(Some(value))
 }
 
 /// Whether a release is of one of these kinds; naive Bayes gives log-odds like a logistic model.

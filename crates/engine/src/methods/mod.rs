@@ -148,6 +148,7 @@ pub(crate) fn prepare(
             let config = binned::Config {
                 bins: levels.or(default.bins),
                 edges: s.edges.clone(),
+                share: s.bin_share.as_ref().map(rational_to_f64),
                 against,
                 metadata: about(&s.model, Some(&design)),
                 ..default

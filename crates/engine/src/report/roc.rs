@@ -387,11 +387,16 @@ fn decisions(v: &Value) -> String {
     let count = |d: &Value, key: &str| {
         let c = d.get(key).unwrap_or(&Value::Null);
         let shown = num(c, "count").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0));
-        format!(
-            "{shown} ({} to {})",
-            num(c, "low").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0)),
-            num(c, "high").map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 0))
-        )
+        match (num(c, "low"), num(c, "high")) {
+            (Some(low), Some(high)) => {
+                format!(
+                    "{shown} ({} to {})",
+                    words::fixed(low, 0),
+                    words::fixed(high, 0)
+                )
+            }
+            _ => shown,
+        }
     };
     let rows = list(v, "decisions")
         .iter()

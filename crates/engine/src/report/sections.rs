@@ -35,6 +35,12 @@ pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> Stri
             escape(&words::flag(flag))
         );
     }
+    if let Some(why) = crate::not_made::reason(r.value) {
+        let _ = write!(out, r#"<p class="about">{}</p>"#, escape(why));
+        out.push_str(&receipt(r));
+        out.push_str("</section>");
+        return out;
+    }
     let basis = words::basis(relation, r.cost_under(relation).as_ref());
     let first = plots::figure(r.kind, r.value, &n.to_string());
     for figure in first

@@ -621,6 +621,9 @@ pub(super) fn flag(flag: &str) -> String {
         "size_unknown" => {
             "No public number of rows was declared, so the default rules took a cautious middle way; declare size_hint for better ones."
         }
+        "not_made" => {
+            "This release could not be made from what the releases before it said; nothing was read from the data for it. Its budget counts as spent."
+        }
         "too_few_rows" => {
             "There are too few records for this privacy budget: noise dominates. More records or a larger ε would be needed."
         }
@@ -863,6 +866,7 @@ mod tests {
         assert_eq!(flag("odd thing"), "odd thing");
         for code in [
             "size_unknown",
+            "not_made",
             "too_few_rows",
             "negative_count",
             "few_positives",

@@ -86,6 +86,8 @@ pub(super) struct Shape<'a> {
     pub(super) deviations: (Vec<f64>, Vec<f64>),
     /// The same of single bins.
     pub(super) single: (Vec<f64>, Vec<f64>),
+    /// The same of the sums of all bins but the k topmost, from k = 0 on.
+    pub(super) below: (Vec<f64>, Vec<f64>),
     /// Bounds of the vertices, (0, 0) first: false and true positive rate.
     pub(super) bounds: Option<Vec<Bounds>>,
     band: Vec<Rectangle>,
@@ -122,6 +124,7 @@ impl<'a> Shape<'a> {
             bent: 0.0,
             deviations: (Vec::new(), Vec::new()),
             single: (Vec::new(), Vec::new()),
+            below: (Vec::new(), Vec::new()),
             bounds,
             band,
             proved,
@@ -140,13 +143,21 @@ impl<'a> Shape<'a> {
         shape
     }
 
+    /// Whether the noise is all by which the counts err.
+    pub(super) fn known(&self) -> bool {
+        matches!(
+            &self.tally.law,
+            Law::Laplace(_) | Law::Linear(true, Some(_))
+        )
+    }
+
     /// The known noise drawn again with a fixed seed: deviations of sums. Then the area's approximate .95 interval.
     fn replicate(&mut self, seed: usize) {
         let tally = self.tally;
-        let known = matches!(&tally.law, Law::Laplace(_) | Law::Linear(true, Some(_)));
         let m = tally.positives.len();
         let mut noise = Seeded::new(0x0052_4f43 + ((seed as u64) << 32));
         let mut squares = [vec![0.0; m], vec![0.0; m], vec![0.0; m], vec![0.0; m]];
+        let mut rests = [vec![0.0; m + 1], vec![0.0; m + 1]];
         let drawn: Vec<_> = (0..REPLICATIONS).map(|_| tally.again(&mut noise)).collect();
         for (no, yes) in &drawn {
             for (side, draws) in [no, yes].into_iter().enumerate() {
@@ -156,22 +167,31 @@ impl<'a> Shape<'a> {
                     squares[side][k] += sum * sum;
                     squares[side + 2][k] += d * d;
                 }
+                let mut rest = 0.0;
+                for (d, square) in draws.iter().zip(&mut rests[side]).rev() {
+                    rest += d;
+                    *square += rest * rest;
+                }
             }
         }
-        let [a, b, c, d] = squares.map(|v| {
-            v.into_iter()
-                .map(|s| (s / f64::from(REPLICATIONS)).sqrt())
-                .collect::<Vec<f64>>()
-        });
+        let root = |s: f64| (s / f64::from(REPLICATIONS)).sqrt();
+        let below = rests.map(|v| v.into_iter().map(root).collect::<Vec<f64>>());
+        let [a, b, c, d] = squares.map(|v| v.into_iter().map(root).collect::<Vec<f64>>());
         (self.deviations, self.single) = match &tally.law {
             Law::Laplace(lattice) => {
                 let one = lattice.std_dev();
                 let sums: Vec<f64> = (1..=m).map(|k| one * size(k).sqrt()).collect();
+                let rests: Vec<f64> = (0..=m).map(|k| one * size(m - k).sqrt()).collect();
+                self.below = (rests.clone(), rests);
                 ((sums.clone(), sums), (vec![one; m], vec![one; m]))
             }
-            Law::Linear(..) => ((a, b), (c, d)),
+            Law::Linear(..) => {
+                let [no, yes] = below;
+                self.below = (no, yes);
+                ((a, b), (c, d))
+            }
         };
-        if known {
+        if self.known() {
             self.invert(&drawn);
         }
     }
@@ -195,14 +215,10 @@ impl<'a> Shape<'a> {
     /// The areas that the released counts do not exclude at z deviations of the known noise; nothing if the noise is not known.
     pub(super) fn interval_at(&self, z: f64) -> Option<(f64, f64)> {
         let lines = self.ratio.as_ref()?.interval(z);
-        let (low, high) = if self.chosen {
-            let deviations = self.single.0.iter().chain(&self.single.1);
-            let one = deviations.copied().fold(0.0, f64::max);
-            let counts = (&*self.tally.negatives, &*self.tally.positives);
-            with_shape(lines, counts, one, self.bent)
-        } else {
-            lines
-        };
+        let deviations = self.single.0.iter().chain(&self.single.1);
+        let one = deviations.copied().fold(0.0, f64::max);
+        let counts = (&*self.tally.negatives, &*self.tally.positives);
+        let (low, high) = with_shape(lines, counts, one, self.chosen.then_some(self.bent));
         // The isotonic estimate may leave the interval of the plain counts.
         let low = low.min(self.auc).clamp(0.0, 1.0);
         let high = high.max(self.auc).clamp(0.0, 1.0);

@@ -114,22 +114,28 @@ impl Ratio {
     }
 }
 
+/// Fewest bins whose vertices say enough of a smooth curve to prefer a cubic.
+const SMOOTH_BINS: usize = 4;
+
 /// What the unknown shape within bins makes of an interval for straight lines.
 ///
-/// If every bin is clearly as full as those of smooth scores (by four deviations), the cubic is right up to half its difference to
-/// lines. Otherwise lines may be right (ties), and so may scores that noisy thresholds did not part: then a bin with a share f of the
-/// records orders its own pairs better than chance by at most min(1, 2f) of what all pairs are, because a bin is a restricted
-/// range (smooth scores: 1.5f). If those pairs are a share S of all, the area's distance to ½ is at most that of lines over 1 − S.
+/// Between quantiles (`cubic`: area by the cubic less that by lines), if there are at least four bins and every one is clearly as full as those of
+/// smooth scores (by four deviations), the cubic is right up to half its difference to lines. Otherwise lines may be right (ties), and so may
+/// scores that thresholds did not part: then a bin with a share f of the records orders its own pairs better than chance by at most
+/// min(1, 2f) of what all pairs are, because a bin is a restricted range (smooth scores: 1.5f). If those pairs are a share S of all, the area's
+/// distance to ½ is at most that of lines over 1 − S. When S exceeds ½ the bins say too little of what all pairs are: the pairs within
+/// bins may then be ordered in any way, which moves the area by at most half their share.
 pub(super) fn with_shape(
     (low, high): (f64, f64),
     (negatives, positives): (&[f64], &[f64]),
     deviation: f64,
-    difference: f64,
+    cubic: Option<f64>,
 ) -> (f64, f64) {
     let pooled = || negatives.iter().zip(positives).map(|(n, p)| n + p);
     let total: f64 = pooled().sum();
     let doubt = 4.0 * std::f64::consts::SQRT_2 * deviation;
-    if pooled().all(|both| both - doubt >= total / (4.0 * size(positives.len().max(1)))) {
+    let full = pooled().all(|both| both - doubt >= total / (4.0 * size(positives.len().max(1))));
+    if let Some(difference) = cubic.filter(|_| full && positives.len() >= SMOOTH_BINS) {
         let (near, far) = (0.5 * difference, 1.5 * difference);
         return (low + near.min(far), high + near.max(far));
     }
@@ -139,11 +145,16 @@ pub(super) fn with_shape(
     if n <= 0.0 || p <= 0.0 {
         return (0.0, 1.0);
     }
-    let own: f64 = (no.iter().zip(&yes))
-        .map(|(a, b)| a * b * (2.0 * (a + b) / (n + p)).min(1.0))
-        .sum();
-    let most = 1.0 / (1.0 - own / (n * p)).max(1e-9);
-    let moved = |a: f64| 0.5 + (a - 0.5) * most;
+    let within = |weight: fn(f64) -> f64| -> f64 {
+        let pairs = (no.iter().zip(&yes)).map(|(a, b)| a * b * weight((a + b) / (n + p)));
+        pairs.sum::<f64>() / (n * p)
+    };
+    let own = within(|share| (2.0 * share).min(1.0));
+    if own > 0.5 {
+        let all = 0.5 * within(|_| 1.0);
+        return ((low - all).max(0.0), (high + all).min(1.0));
+    }
+    let moved = |a: f64| 0.5 + (a - 0.5) / (1.0 - own);
     (moved(low).min(low), moved(high).max(high))
 }
 
@@ -162,6 +173,26 @@ mod tests {
         // No noise: the area itself.
         let (low, high) = Ratio::independent(&[1.0, 3.0], &[2.0, 2.0], 0.0).interval(Z);
         assert!((low - 0.625).abs() < 1e-9 && (high - 0.625).abs() < 1e-9);
+    }
+
+    /// Two bins of equal size: half of all pairs are within bins. One bin: nothing is known.
+    #[test]
+    fn pairs_within_bins_may_be_ordered() {
+        let (no, yes) = ([25.0, 75.0], [75.0, 25.0]);
+        for cubic in [None, Some(0.03)] {
+            let (low, high) = with_shape((0.75, 0.75), (&no, &yes), 0.0, cubic);
+            assert!(
+                (low - 0.75).abs() < 1e-12 && (high - 0.9).abs() < 1e-12,
+                "{low} {high}"
+            );
+        }
+        let (low, high) = with_shape((0.5, 0.5), (&[0.0, 900.0], &[0.0, 100.0]), 1.0, None);
+        assert!(low <= 0.0 && high >= 1.0);
+        let even = [100.0; 8];
+        let (low, high) = with_shape((0.7, 0.8), (&even, &even), 1.0, Some(0.02));
+        assert!((low - 0.71).abs() < 1e-12 && (high - 0.83).abs() < 1e-12);
+        let (low, high) = with_shape((0.7, 0.8), (&even, &even), 1.0, None);
+        assert!((low - 0.7).abs() < 1e-12 && high > 0.8 && high < 0.82);
     }
 
     /// Per noise 1000 runs, at most 102 misses: above with probability below 10⁻⁹ at a true .05 (binomial tail). Caught with

@@ -27,7 +27,8 @@ use std::ops::Range;
 use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, split};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Bisection, Counts, Draw, Medians};
-use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::program::{Expr, RowProgram};
+use reticent_mechanisms::rows::Kind;
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
@@ -227,6 +228,9 @@ fn build(
                 .to_owned(),
         ));
     }
+    if config.choice == Thresholds::LabelSeparate {
+        untied(facts, models)?;
+    }
     let parts = split(&config.epsilon, &vec![1; models.len()]);
     let unknown_size = facts.signal(&config.epsilon).is_none()
         && config.bins.is_none()
@@ -265,6 +269,38 @@ fn build(
             decide_at: config.decide_at.clone(),
         }),
     })
+}
+
+/// Fewest distinct scores between which label-separate quantiles mean something.
+const DISTINCT: u64 = 1000;
+
+/// Refuses scores that take few values by declaration: quantiles between ties may lie anywhere in the empty stretch beside them, and a curve
+/// drawn through them says nothing.
+fn untied(facts: &Facts<'_>, models: &[Examined]) -> Result<(), StatisticsError> {
+    let values = |column: usize| match facts.schema.columns.get(column).map(|c| &c.kind) {
+        Some(Kind::Integer { lower, upper }) => upper.abs_diff(*lower).saturating_add(1),
+        Some(Kind::Levels { levels, .. }) => levels.len() as u64,
+        Some(Kind::Real { lower, upper }) if lower == upper => 1,
+        _ => u64::MAX,
+    };
+    for model in models {
+        let columns = RowProgram {
+            terms: vec![model.score.probability()],
+            ..RowProgram::default()
+        }
+        .columns();
+        let distinct = columns.into_iter().map(values).fold(1, u64::saturating_mul);
+        if distinct < DISTINCT {
+            return Err(parameter(
+                "thresholds",
+                "label_separate".to_owned(),
+                format!(
+                    "the score takes at most {distinct} values; quantiles of each class need scores without ties: leave thresholds out"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Thresholds that cost nothing, if the config asks for them.

@@ -65,8 +65,8 @@ fn vertex(shape: &Shape, k: usize, rule: &str) -> Option<Value> {
 }
 
 /// Counts of right and wrong decisions if a score of at least `threshold` counts as positive. A threshold inside a bin takes that part of
-/// it that lies above on the probability scale; the interval then reaches from the bin's lower to its upper end. `error` intervals
-/// hold with about .95 each.
+/// it that lies above on the probability scale; the interval then reaches from the bin's lower to its upper end. Intervals hold with
+/// about .95 each; there are none if the counts err by more than the noise (adaptive histogram methods, label-separate quantiles).
 pub(super) fn decision(shape: &Shape, threshold: f64) -> Value {
     let tally = shape.tally;
     let m = tally.lows.len();
@@ -93,7 +93,7 @@ pub(super) fn decision(shape: &Shape, threshold: f64) -> Value {
         ((high - threshold) / (high - low).max(1e-300)).clamp(0.0, 1.0)
     };
     let next = if exact { full } else { (full + 1).min(m) };
-    let side = |counts: &[f64], deviations: &[f64]| {
+    let side = |counts: &[f64], deviations: &[f64], below: &[f64]| {
         let sums = fitted_sums(counts);
         let at = |k: usize| {
             k.checked_sub(1)
@@ -109,25 +109,26 @@ pub(super) fn decision(shape: &Shape, threshold: f64) -> Value {
         };
         let total = at(m);
         let yes = at(full) + above * (at(next) - at(full));
-        // the sums below a vertex carry at most the noise of all bins less that of the bins above
-        let rest = |k: usize| {
-            (deviation(m).powi(2) - deviation(k).powi(2))
-                .max(0.0)
-                .sqrt()
-        };
+        let rest = |k: usize| below.get(k).copied().unwrap_or(0.0);
+        // Intervals are those of the plain sums, whose errors are known, as far as the estimate lies in them.
+        let plain = |k: usize| counts.iter().take(k).sum::<f64>();
+        let left = |k: usize| counts.iter().skip(k).sum::<f64>();
+        let no = total - yes;
         let yes_range = (
-            (at(full) - HALF * deviation(full)).max(0.0),
-            at(next) + HALF * deviation(next),
+            (plain(full) - HALF * deviation(full)).max(0.0).min(yes),
+            (plain(next) + HALF * deviation(next)).max(yes),
         );
         let no_range = (
-            (total - at(next) - HALF * rest(next)).max(0.0),
-            total - at(full) + HALF * rest(full),
+            (left(next) - HALF * rest(next)).max(0.0).min(no),
+            (left(full) + HALF * rest(full)).max(no),
         );
-        ((yes, yes_range), (total - yes, no_range))
+        ((yes, yes_range), (no, no_range))
     };
-    let (tp, fnn) = side(&tally.positives, &shape.deviations.1);
-    let (fp, tn) = side(&tally.negatives, &shape.deviations.0);
-    let shown = |(x, (low, high)): (f64, (f64, f64))| json!({"count": number(x), "low": number(low), "high": number(high)});
+    let (tp, fnn) = side(&tally.positives, &shape.deviations.1, &shape.below.1);
+    let (fp, tn) = side(&tally.negatives, &shape.deviations.0, &shape.below.0);
+    let known = shape.known();
+    let end = |x: f64| if known { number(x) } else { Value::Null };
+    let shown = |(x, (low, high)): (f64, (f64, f64))| json!({"count": number(x), "low": end(low), "high": end(high)});
     let ratio = |a: f64, b: f64| {
         if b > 0.0 {
             number((a / b).clamp(0.0, 1.0))
@@ -189,7 +190,8 @@ pub(super) fn precision_recall(shape: &Shape) -> (Value, Value) {
 }
 
 /// Observed share of positives per bin of the score, with a .95 interval for sampling and noise, and whether it can agree with the scores:
-/// the scores of a bin lie between its ends, so a calibrated model has its share between them too.
+/// the scores of a bin lie between its ends, so a calibrated model has its share between them too. Without an interval if the counts err by more
+/// than the noise.
 pub(super) fn calibration(shape: &Shape) -> Value {
     let tally = shape.tally;
     let mut top = 1.0;
@@ -200,7 +202,7 @@ pub(super) fn calibration(shape: &Shape) -> Value {
         let noise = (of(&shape.single.1), of(&shape.single.0));
         let records = positives + negatives;
         let known = records > HALF * noise.0.hypot(noise.1);
-        let range = known.then(|| shares(positives, negatives, noise));
+        let range = (known && shape.known()).then(|| shares(positives, negatives, noise));
         let rate = (positives.max(0.0) / records).clamp(0.0, 1.0);
         let optional = |x: Option<f64>| x.map_or(Value::Null, number);
         all.push(json!({

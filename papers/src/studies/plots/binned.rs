@@ -1,9 +1,11 @@
-//! Figure 4.14, and how often the limits hold.
+//! Figures 4.14 and 4.15, Table 4.5, and how often the limits hold.
 //!
 //! *Separation.* Right model: log-odds 2x; wrong: x² + 2x − 1; both fitted with a line. Shape difference of released plots to the exact plot of the
 //! right model: |Δ slope| over p ≤ ½ plus |Δ slope| over p > ½, bins weighted by their (released) counts.
 //! *Limits.* Fresh records of the right model in every run; a bin holds if its mean residual is within its released limit of two standard errors,
 //! which include the noise. Normal law: .954.
+//! *No noise.* Shape differences of true plots of fresh records to the plot without a pattern (slopes 0), every bin alike and weighted.
+//! *Split.* Mean shape difference of PriBRP to the exact plot of the same records, by the share ρ of ε for choosing bins, and as much for merging.
 
 use reticent_accounting::{Rational, Relation};
 use reticent_statistics::binned::Config;
@@ -27,6 +29,23 @@ const ASKED: [(usize, f64, &str); 3] = [
     (2500, 0.94, "as simulated when the rule was settled"),
     (5000, 0.995, "as simulated when the rule was settled"),
 ];
+
+/// Table 4.5 of the thesis: n, and the separation without noise.
+const TABLE_4_5: [(usize, f64); 7] = [
+    (500, 0.554),
+    (1000, 0.69),
+    (1500, 0.81),
+    (2000, 0.9),
+    (2500, 0.94),
+    (3000, 0.972),
+    (3500, 0.982),
+];
+
+/// ρ of figure 4.15.
+const SHARES: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.45];
+
+/// Rows of figure 4.15.
+const SPLIT_ROWS: usize = 10_000;
 
 fn ways(e: &Rational, rows: usize) -> [(&'static str, Config); 2] {
     [
@@ -86,6 +105,86 @@ fn inside(
     Ok(all.into_iter().fold((0, 0), |s, r| (s.0 + r.0, s.1 + r.1)))
 }
 
+/// Table 4.5.
+fn noiseless(plots: u32, out: &mut Findings) -> Result<(), StudyError> {
+    let flat = [
+        [0.25, 0.0, 1.0],
+        [0.4, 0.0, 1.0],
+        [0.6, 0.0, 1.0],
+        [0.75, 0.0, 1.0],
+    ];
+    for (rows, thesis) in TABLE_4_5 {
+        let shapes = |curved: bool, place: u64| {
+            sample(950 + place, plots, |stream| {
+                let bins = equal_bins(&World::logistic(curved, rows, stream).outcomes());
+                Ok(shape_difference(&flat, &bins))
+            })
+        };
+        let apart = separation(&shapes(false, 0)?, &shapes(true, 1)?);
+        let mut cells = vec![
+            rows.to_string(),
+            "–".to_owned(),
+            "no noise (Table 4.5)".to_owned(),
+        ];
+        cells.push(format!("thesis {thesis}"));
+        cells.push(format!("{apart:.3}"));
+        cells.push(format!(
+            "{:.3}",
+            separation(&shapes(false, 0)?, &shapes(false, 2)?)
+        ));
+        cells.push((1u32 << rows.isqrt().ilog2()).to_string());
+        cells.extend(["–".to_owned(), "–".to_owned()]);
+        out.rows.push(cells);
+    }
+    Ok(())
+}
+
+/// Figure 4.15.
+fn splits(plots: u32, out: &mut Findings) -> Result<(), StudyError> {
+    for text in ["1", "0.1"] {
+        let e = reticent_accounting::parse_decimal(text).map_err(StudyError::release)?;
+        for (relation, name) in RELATIONS {
+            for share in SHARES {
+                let config = Config {
+                    share: Some(share),
+                    ..Config::published(e.clone(), Some(real(SPLIT_ROWS)))
+                };
+                let mut found = Vec::new();
+                let mut count = 0.0;
+                for (place, curved) in [false, true].into_iter().enumerate() {
+                    let world = World::logistic(curved, SPLIT_ROWS, 300 + place as u64);
+                    let truth = equal_bins(&world.outcomes());
+                    let plot = world.binned(relation, &config)?;
+                    let all = sample(970 + place as u64, plots, |stream| {
+                        let bins = bins(&plot.run(&world, stream)?);
+                        let even: Vec<[f64; 3]> = bins.iter().map(|b| [b[0], b[1], 1.0]).collect();
+                        Ok([
+                            shape_difference(&truth, &bins),
+                            shape_difference(&truth, &even),
+                            real(bins.len()),
+                        ])
+                    })?;
+                    let of = |k: usize| mean(&all.iter().map(|a| a[k]).collect::<Vec<_>>());
+                    found.push(format!("{:.3} ({:.3})", of(0), of(1)));
+                    count += of(2) / 2.0;
+                }
+                out.rows.push(vec![
+                    format!("{SPLIT_ROWS}, ε = {text}"),
+                    name.to_owned(),
+                    format!("PriBRP corrected, ρ = {share} (figure 4.15)"),
+                    format!("shape difference M₁ {}, M₂ {}", found[0], found[1]),
+                    "–".to_owned(),
+                    "–".to_owned(),
+                    format!("{count:.1}"),
+                    "–".to_owned(),
+                    "–".to_owned(),
+                ]);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs the study. The short form has n·ε = 2500 under replace-one only.
 ///
 /// # Errors
@@ -104,6 +203,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
             format!(
                 "Limits: share of bins within two released standard errors of 0 for the right model, {runs} runs on fresh records; true line, and line fitted to the same records."
             ),
+            "Table 4.5: shape differences of 500 true plots each of fresh records to a plot without slopes. Figure 4.15: mean shape difference of 100 plots to the exact plot of the same records, bins weighted by their counts (in brackets: every bin alike).".to_owned(),
             "PriBRP corrected: 2^s ≤ √n bins, small ones merged, sensitivities corrected."
                 .to_owned(),
         ],
@@ -184,6 +284,10 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
                 );
             }
         }
+    }
+    if form == Form::Full {
+        noiseless(plots, &mut out)?;
+        splits(100, &mut out)?;
     }
     Ok(out)
 }

@@ -6,6 +6,7 @@
 //! at most 20, and every table also gives what the right model against itself comes to.
 
 pub mod binned;
+pub mod pictures;
 pub mod residuals;
 
 use std::sync::Arc;
@@ -78,7 +79,7 @@ impl Model {
 /// Records (x, y) and the line a + b·x that a model draws through them; on the log-odds if y is 0 or 1.
 pub struct World {
     schema: Arc<Schema>,
-    source: Memory,
+    source: Arc<Memory>,
     line: (f64, f64),
     x: Vec<f64>,
     y: Vec<f64>,
@@ -93,7 +94,7 @@ impl World {
         ]);
         Self {
             schema,
-            source,
+            source: Arc::new(source),
             line,
             x,
             y,
@@ -301,14 +302,18 @@ fn sample<T: Send>(
         .collect()
 }
 
-/// Total variation between two samples in even classes of their common range.
+/// Total variation between two samples in even classes of their common range, about as many as the root of their size, at most 20.
+pub fn separation(a: &[f64], b: &[f64]) -> f64 {
+    separation_in((a.len().min(b.len())).isqrt().clamp(2, 20), a, b)
+}
+
+/// The same in so many classes.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "clamped to the classes"
 )]
-pub fn separation(a: &[f64], b: &[f64]) -> f64 {
-    let count = (a.len().min(b.len())).isqrt().clamp(2, 20);
+pub fn separation_in(count: usize, a: &[f64], b: &[f64]) -> f64 {
     let all = || a.iter().chain(b).copied();
     let low = all().fold(f64::INFINITY, f64::min);
     let high = all().fold(f64::NEG_INFINITY, f64::max);
