@@ -57,7 +57,7 @@ impl Panel {
         let more = if outside == 0 {
             String::new()
         } else {
-            format!(" ({outside} outside)")
+            format!(", {outside} out")
         };
         let bottom = HEIGHT - FOOT;
         let _ = write!(
@@ -86,7 +86,7 @@ impl Panel {
                 out,
                 "<text text-anchor=\"end\" x=\"{}\" y=\"{at}\">{}</text>",
                 LEFT - 5.0,
-                short(value)
+                short(three(value))
             );
         }
         for (value, at, anchor) in [(self.x.0, LEFT, "start"), (self.x.1, WIDTH, "end")] {
@@ -94,10 +94,15 @@ impl Panel {
                 out,
                 "<text text-anchor=\"{anchor}\" x=\"{at}\" y=\"{}\">{}</text>",
                 bottom + 14.0,
-                short(value)
+                short(three(value))
             );
         }
     }
+}
+
+/// Three significant digits.
+fn three(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
 }
 
 /// Panels row by row under a title. `about` is the text for those who do not see the picture.
@@ -137,7 +142,7 @@ mod tests {
             limits: vec![[0.0, 0.5], [1.0, 0.25]],
         };
         let text = svg("t", "d", 3, &[panel.clone(), panel]);
-        assert_eq!(text.matches("a &lt; b (2 outside)").count(), 2);
+        assert_eq!(text.matches("a &lt; b, 2 out").count(), 2);
         assert_eq!(text.matches("<g ").count(), text.matches("</g>").count());
         // One dot in the middle of each panel, at the height of 0.
         let middle = f64::midpoint(TOP, HEIGHT - FOOT);

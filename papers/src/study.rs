@@ -92,6 +92,11 @@ pub const STUDIES: &[Study] = &[
         run: models::large,
     },
     Study {
+        name: "studies/penalty",
+        about: "AUC and logarithmic loss of logistic regression by the share of epsilon that the penalty pays for",
+        run: models::penalties,
+    },
+    Study {
         name: "papers/covariance",
         about: "tables and figures of the covariance report, as printed and corrected",
         run: covariance::run,

@@ -1,7 +1,7 @@
 //! Held-out accuracy of logistic and linear regression on the designs behind the yardsticks.
 
 use rayon::prelude::*;
-use reticent_accounting::{Currency, Relation, Size};
+use reticent_accounting::{Currency, Relation, Size, rational_to_f64};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_noise::{Seeded, Silent};
@@ -252,5 +252,87 @@ fn table(form: Form, n: usize, fits: u32) -> Result<Findings, StudyError> {
         format!("Records: the reference sets of the yardsticks, drawn anew (seed {ROWS_SEED}), 20,000 test records; {fits} fits each, noise seeds from {NOISE_SEED}, the fit as stream."),
         "Logistic: scale = \"norm\" with data_norm = 1, otherwise default rules; the number of rows is a public hint. Linear: default rules, prediction coefficients.".to_owned(),
     ];
+    Ok(findings)
+}
+
+/// Shares of the curvature that are compared.
+const SHARES: [f64; 6] = [0.02, 0.03, 0.05, 0.1, 0.2, 0.3];
+
+/// AUC and mean logarithmic loss on the test records of logistic fits by the share of ε that pays for the curvature (with the penalty that
+/// makes it so), beside the default rule: what the rule is chosen by.
+///
+/// # Errors
+/// When a release cannot be made.
+pub fn penalties(form: Form) -> Result<Findings, StudyError> {
+    let fits = form.pick(2, 20);
+    let mut findings = Findings {
+        settings: vec![format!(
+            "Records and releases as in studies/models; {fits} fits each. Cells: AUC, mean logarithmic loss on 20,000 test records."
+        )],
+        head: ["setting", "relation", "default rule"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(SHARES.iter().map(|f| format!("f = {f}")))
+            .collect(),
+        ..Findings::default()
+    };
+    for (i, (n, d, epsilon, ..)) in AUC.into_iter().enumerate() {
+        if form == Form::Quick && (n > 10_000 || d > 10) {
+            continue;
+        }
+        let (train, test) = pair(Made::Logistic, n, d, ROWS_SEED);
+        for (r, (relation, label)) in RELATIONS.into_iter().enumerate() {
+            let context = setting(relation, Currency::Pure, n);
+            let each = rational_to_f64(&context.per_record(&rational(epsilon)?));
+            let (schema, source) = train.source(Made::Logistic);
+            let facts = Facts {
+                schema: &schema,
+                filter: None,
+                context: &context,
+                rows: Some(real(n)),
+                positive_rate: None,
+            };
+            let make = |penalty: Option<logistic::Penalty>| {
+                let config = logistic::Config {
+                    scaling: logistic::Scaling::Norm { data_norm: 1.0 },
+                    penalty,
+                    ..logistic::Config::new(rational(epsilon)?)
+                };
+                logistic::prepare(&facts, &design(d), &config).map_err(StudyError::release)
+            };
+            let seed = NOISE_SEED + 200 + 2 * i as u64 + r as u64;
+            let measured = |prepared: &Prepared| -> Result<String, StudyError> {
+                let all = (0..u64::from(fits))
+                    .into_par_iter()
+                    .map(|fit| {
+                        let mut noise = Seeded::stream(seed, fit);
+                        let answer = release(&source, &context, None, prepared, &mut noise)?;
+                        let scores = test.scores(&coefficients(&answer.value, "terms"));
+                        let loss =
+                            |(s, y): (&f64, &f64)| s.max(0.0) - s * y + (-s.abs()).exp().ln_1p();
+                        let losses: Vec<f64> = scores.iter().zip(&test.y).map(loss).collect();
+                        Ok([auc(&scores, &test.y), mean(&losses)])
+                    })
+                    .collect::<Result<Vec<[f64; 2]>, StudyError>>()?;
+                let of = |k: usize| mean(&all.iter().map(|a| a[k]).collect::<Vec<_>>());
+                Ok(format!("{:.4}, {:.4}", of(0), of(1)))
+            };
+            let mut cells = vec![
+                format!("n = {n}, d = {d}, ε = {epsilon}"),
+                label.to_owned(),
+                measured(&make(None)?)?,
+            ];
+            let known = make(Some(logistic::Penalty::Default))?;
+            let answer = release(&source, &context, None, &known, &mut Silent)?;
+            let total = at(&answer.value, "lambda");
+            for f in SHARES {
+                let factor = (0.05 * each).exp_m1() / (f * each).exp_m1();
+                cells.push(measured(&make(Some(logistic::Penalty::Sum(
+                    total * factor,
+                )))?)?);
+            }
+            findings.rows.push(cells);
+        }
+    }
     Ok(findings)
 }
