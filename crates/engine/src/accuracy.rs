@@ -162,7 +162,7 @@ fn why_none(kind: &str) -> Option<&'static str> {
             "the error of a coefficient depends on how the confidential covariates vary together, so none is stated; judge the model by its ROC curve"
         }
         "linear" => {
-            "the error of a coefficient depends on how the confidential covariates vary together; the release states standard errors, the noise in them, where its method has any"
+            "the error of a coefficient depends on how the confidential covariates vary together; by noisy moments the release states standard errors that include the noise"
         }
         "covariance" => {
             "the error of an entry is in units of the product of two declared ranges; the release states it for each"

@@ -95,6 +95,11 @@ fn distances_reach_the_bound() {
     let (audit, fold, step) = fit(40, ratio(1, 64), 0.5, f64::INFINITY, 1);
     let tau_of = |r| tau(&audit, &fold, &step, r);
     let found = distances(&audit, Relation::AddRemove, |w| w)[0] / tau_of(Relation::AddRemove);
+    // x̃ = (½, ½), y = ½: w = x̃y/(½ + Λ) from 0; G = Q(W + √(1 + W²))/2
+    let want = 0.5 * 0.5f64.sqrt() / 40.5;
+    let gradient = 0.375 * (1.0 / 64.0 + (1.0 / 64f64).hypot(1.0));
+    let want = want / (gradient * (1.0 + 2e-6) / 40.0);
+    assert!((found - want).abs() < 1e-6, "{found}, not {want}");
     assert!(found > 0.9 && found <= 1.0, "{found}");
     let (audit, fold, step) = fit(1, ratio(1, 1), 0.0, f64::INFINITY, 1);
     for n in [1, 64, 4096, 65_536] {
