@@ -6,9 +6,10 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Bisection, Counts, Crossing, ItemCounts, JointSelection, Linear, Medians, MergedBins,
-    NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments, Selection,
-    SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests, Votes, WorstQuery,
+    Bisection, Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, Medians,
+    MergedBins, NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments,
+    Selection, SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests, Votes,
+    WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -58,6 +59,8 @@ pub enum Purchase {
     NormMoments(NormMoments),
     /// A logistic fit by output perturbation; its fold is not used.
     Output(OutputPerturbation),
+    /// A least-squares fit by output perturbation.
+    LeastSquares(LeastSquares),
     /// A vote of groups; its fold is not used.
     Votes(Votes),
 }
@@ -100,6 +103,7 @@ impl Mechanism for Purchases {
             Purchase::ItemCounts(s) => s.event(context),
             Purchase::NormMoments(s) => s.event(context),
             Purchase::Output(s) => s.event(context),
+            Purchase::LeastSquares(s) => s.event(context),
             Purchase::Votes(s) => s.event(context),
         };
         Ok(Event::Sequence(
@@ -152,6 +156,7 @@ impl Mechanism for Purchases {
                 }
                 Purchase::NormMoments(s) => desk.norm_moments(fold, s)?.entries.into(),
                 Purchase::Output(s) => desk.output_perturbation(s)?.into(),
+                Purchase::LeastSquares(s) => desk.least_squares(fold, s)?.into(),
                 Purchase::Votes(s) => integer(desk.votes(s)?),
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?

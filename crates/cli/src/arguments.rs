@@ -155,7 +155,8 @@ pub(crate) struct PlanAccuracy {
     #[arg(required_unless_present = "kind", conflicts_with = "kind")]
     pub(crate) plan: Option<PathBuf>,
     /// One kind: count, sum, mean, histogram, crosstab, quantiles, bounds, sparse_vector, roc, auc, residuals,
-    /// binned_residuals, top_k, running_total.
+    /// binned_residuals, top_k, running_total, select, naive_bayes, verify; of logistic, linear, covariance, regress and
+    /// threshold it says why no error can be given.
     #[arg(long)]
     pub(crate) kind: Option<String>,
     /// Epsilon of the release.
@@ -176,7 +177,7 @@ pub(crate) struct PlanAccuracy {
     /// Largest number of rows of a privacy unit.
     #[arg(long)]
     pub(crate) rows_per_unit: Option<u32>,
-    /// Cells of a histogram, of the grid of quantiles, or candidates of a top-k.
+    /// Cells of a histogram, of the grid of quantiles, candidates of a top-k, or features.
     #[arg(long)]
     pub(crate) cells: Option<u32>,
     /// Number of quantiles.
@@ -200,6 +201,12 @@ pub(crate) struct PlanAccuracy {
     /// How many of the candidates a top-k chooses.
     #[arg(long)]
     pub(crate) k: Option<u32>,
+    /// Features that a record can have, of a select or naive Bayes release.
+    #[arg(long)]
+    pub(crate) most: Option<u32>,
+    /// Coefficients of a verified regression, the intercept among them; 2 by default.
+    #[arg(long)]
+    pub(crate) coefficients: Option<u32>,
     /// Steps of running totals.
     #[arg(long)]
     pub(crate) steps: Option<u32>,
@@ -207,7 +214,7 @@ pub(crate) struct PlanAccuracy {
     #[arg(long)]
     pub(crate) positive_rate: Option<f64>,
     /// Method: exponential, recursive, smooth; fine, doubling; tree, honaker, square_root; counts,
-    /// permute_and_flip, peeling, joint, noisy_max.
+    /// permute_and_flip, peeling, joint, noisy_max; clusters, picks, sparse_vector.
     #[arg(long)]
     pub(crate) method: Option<String>,
 }

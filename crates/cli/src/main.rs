@@ -183,6 +183,8 @@ fn plan_accuracy(asked: PlanAccuracy, json: bool) -> Result<String, Failure> {
         answers: asked.answers,
         queries: asked.queries,
         k: asked.k,
+        most: asked.most,
+        coefficients: asked.coefficients,
         steps: asked.steps,
         positive_rate: asked.positive_rate,
         method: asked.method,

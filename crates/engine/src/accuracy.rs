@@ -3,14 +3,15 @@
 
 use std::path::Path;
 
-use reticent_accounting::{Currency, Relation, rational_to_f64};
+use reticent_accounting::{Currency, Relation, rational_from_f64, rational_to_f64};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{Payment, RangeScales};
 use reticent_mechanisms::program::RowProgram;
+use reticent_mechanisms::rows::Schema;
 use reticent_statistics::accuracy::{Error, QuantileMethod, Question, Setting};
 use reticent_statistics::roc::Thresholds;
 use reticent_statistics::simple::{Search, Sides};
-use reticent_statistics::{counters, running, selection};
+use reticent_statistics::{Facts, counters, planning, running, selection, verify};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -126,13 +127,51 @@ fn line(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Line {
             .to_owned(),
         budget,
         for_half,
-        remark: match &error {
-            Some(e) => e.assuming.map(|a| format!("assuming {a}")),
-            None => methods::accuracy(resolved, entry, &context, rows)
-                .or_else(|| Some("give --rows to learn more".to_owned())),
-        },
+        remark: remark(resolved, entry, &context, rows, error.as_ref()),
         error,
     }
+}
+
+/// What an error assumes, and what else can be said; without an error, why there is none.
+fn remark(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    rows: Option<f64>,
+    error: Option<&Error>,
+) -> Option<String> {
+    let kind = entry.spec.as_ref().map(|s| &s.kind);
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(assuming) = error.and_then(|e| e.assuming) {
+        parts.push(format!("assuming {assuming}"));
+    }
+    if error.is_none() || matches!(kind, Some(KindSpec::Verify(_) | KindSpec::Select(_))) {
+        parts.extend(methods::expected(resolved, entry, context, rows));
+        parts.extend(kind.and_then(|k| why_none(k.name())).map(str::to_owned));
+    }
+    if error.is_none() && rows.is_none() && !kind.is_some_and(KindSpec::is_free) {
+        parts.push("give --rows to learn more".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Why a kind has no error that could be stated from public inputs.
+fn why_none(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "logistic" => {
+            "the error of a coefficient depends on how the confidential covariates vary together, so none is stated; judge the model by its ROC curve"
+        }
+        "linear" => {
+            "the error of a coefficient depends on how the confidential covariates vary together; by noisy moments the release states standard errors that include the noise"
+        }
+        "covariance" => {
+            "the error of an entry is in units of the product of two declared ranges; the release states it for each"
+        }
+        "regress" | "threshold" => {
+            "it adds no error to that of the release it is read off, and costs nothing"
+        }
+        _ => return None,
+    })
 }
 
 /// The question a release asks, from the schema and the plan; none where no formula is known.
@@ -222,15 +261,18 @@ fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Que
             rows: rows?,
             positive_rate: resolved.dataset.positive_rate.unwrap_or(0.5),
         },
+        KindSpec::Select(s) => {
+            let context = session::frame_context(resolved, entry);
+            methods::select_question(resolved, entry, &context, s)?
+        }
+        KindSpec::Verify(_) => Question::Votes,
         // what is known of models is said in a sentence
         KindSpec::Logistic(_)
         | KindSpec::Linear(_)
         | KindSpec::Covariance(_)
         | KindSpec::Regress(_)
         | KindSpec::Threshold(_)
-        | KindSpec::NaiveBayes(_)
-        | KindSpec::Select(_)
-        | KindSpec::Verify(_) => return None,
+        | KindSpec::NaiveBayes(_) => return None,
     })
 }
 
@@ -269,6 +311,10 @@ pub struct Asked {
     pub queries: Option<u64>,
     /// How many of the candidates (`cells`) are chosen.
     pub k: Option<u32>,
+    /// Features that a record can have.
+    pub most: Option<u32>,
+    /// Coefficients of a regression, the intercept among them.
+    pub coefficients: Option<u32>,
     /// Steps of running totals.
     pub steps: Option<u32>,
     /// Share of positive outcomes.
@@ -281,8 +327,8 @@ pub struct Asked {
     pub rows_per_unit: Option<u32>,
 }
 
-/// Kinds that [`single`] knows.
-pub const KINDS: [&str; 14] = [
+/// Kinds that [`single`] knows: those of plans, and sparse vector sessions.
+pub const KINDS: [&str; 22] = [
     "count",
     "sum",
     "mean",
@@ -297,10 +343,33 @@ pub const KINDS: [&str; 14] = [
     "binned_residuals",
     "top_k",
     "running_total",
+    "select",
+    "naive_bayes",
+    "verify",
+    "logistic",
+    "linear",
+    "covariance",
+    "regress",
+    "threshold",
 ];
 
-/// The error of one kind at a budget, or the budget for an error.
+/// The error of one kind at a budget, or the budget for an error; for kinds without an error at a budget, why there is none.
 pub fn single(asked: &Asked) -> Result<Line, Refusal> {
+    if let Some(why) = why_none(&asked.kind) {
+        if let Some(error) = asked.error {
+            let what = format!("no epsilon can be given for an error of {error}: {why}");
+            return Err(Refusal::request(what)
+                .accepting("Give --epsilon, or ask about a plan: its numbers say more."));
+        }
+        return Ok(Line {
+            id: asked.kind.clone(),
+            kind: asked.kind.clone(),
+            budget: asked.budget.unwrap_or(0.0),
+            error: None,
+            for_half: None,
+            remark: Some(why.to_owned()),
+        });
+    }
     let question = asked.question()?;
     let relation = if asked.replace_one {
         Relation::ReplaceOne
@@ -337,12 +406,34 @@ pub fn single(asked: &Asked) -> Result<Line, Refusal> {
         kind: asked.kind.clone(),
         budget,
         for_half: question.epsilon(0.5 * error.each, &setting),
-        remark: error.assuming.map(|a| format!("assuming {a}")),
+        remark: if question == Question::Votes {
+            asked.power(budget, &setting.context)
+        } else {
+            error.assuming.map(|a| format!("assuming {a}"))
+        },
         error: Some(error),
     })
 }
 
 impl Asked {
+    /// What a vote at this budget finds: a coefficient that differs from 0, at level .05.
+    fn power(&self, budget: f64, context: &Context) -> Option<String> {
+        let schema = Schema {
+            columns: Vec::new(),
+        };
+        let facts = Facts {
+            schema: &schema,
+            filter: None,
+            context,
+            rows: self.rows,
+            positive_rate: None,
+        };
+        let config = verify::Config::new(rational_from_f64(budget).ok()?, "");
+        let coefficients = self.coefficients.unwrap_or(2) as usize;
+        Some(planning::votes(&facts, coefficients, &config).sentence)
+    }
+
+    #[allow(clippy::too_many_lines, reason = "one arm per kind")]
     fn question(&self) -> Result<Question, Refusal> {
         let need = |value: Option<f64>, key: &str| {
             value.ok_or_else(|| {
@@ -420,6 +511,8 @@ impl Asked {
                     method: named(method, &known).map_err(|names| word(&names))?,
                 }
             }
+            "select" | "naive_bayes" => self.features(&word)?,
+            "verify" => Question::Votes,
             "running_total" => {
                 let known = counters::Method::ALL.map(|m| (m.name(), m));
                 Question::RunningTotal {
@@ -435,6 +528,38 @@ impl Asked {
                         .accepting(suggest::advice(other, &KINDS)),
                 );
             }
+        })
+    }
+}
+
+impl Asked {
+    fn features(&self, word: &impl Fn(&[&str]) -> Refusal) -> Result<Question, Refusal> {
+        let features = self.cells.unwrap_or(100);
+        let method = match (self.kind.as_str(), self.method.as_deref()) {
+            ("naive_bayes", Some(_)) => return Err(word(&[])),
+            (_, method) => method.unwrap_or("counts"),
+        };
+        Ok(match method {
+            "picks" => Question::TopK {
+                candidates: features,
+                picks: self.k.unwrap_or(10),
+                method: Some(selection::Method::PermuteAndFlip),
+            },
+            "sparse_vector" => Question::SparseVector {
+                answers: self.answers.unwrap_or(1),
+                queries: u64::from(features),
+                one_direction: true,
+            },
+            "counts" | "clusters" => Question::Features {
+                features,
+                most: self.most.ok_or_else(|| {
+                    Refusal::request(format!("a {} needs --most", self.kind)).accepting(
+                        "Add the largest number of features of a record, for example --most 20.",
+                    )
+                })?,
+                classes: self.kind == "naive_bayes" || method == "clusters",
+            },
+            _ => return Err(word(&["counts", "clusters", "picks", "sparse_vector"])),
         })
     }
 }
@@ -465,15 +590,30 @@ mod tests {
             budget: Some(0.1),
             rows: Some(1e5),
             width: Some(2.0),
+            most: Some(6),
             ..Asked::default()
         }
     }
 
     #[test]
     fn every_kind_has_an_error_and_an_epsilon_for_it() {
+        for name in crate::kinds::NAMES {
+            assert!(KINDS.contains(&name), "{name}");
+        }
         for kind in KINDS {
             let line = single(&asked(kind)).unwrap();
-            let error = line.error.unwrap();
+            let Some(error) = line.error else {
+                // a sentence says why, and no epsilon is made up
+                assert!(line.remark.unwrap().len() > 40, "{kind}");
+                let budget = None;
+                let back = Asked {
+                    budget,
+                    error: Some(1.0),
+                    ..asked(kind)
+                };
+                assert!(single(&back).is_err(), "{kind}");
+                continue;
+            };
             assert!(error.each > 0.0 && error.all >= error.each, "{kind}");
             if kind == "binned_residuals" {
                 // the number of bins follows ε, so that its error does not fall evenly
@@ -492,6 +632,50 @@ mod tests {
             );
             assert!(line.for_half.unwrap() > 0.1, "{kind}");
         }
+    }
+
+    /// A vote says what it finds; a choice has the error of what decides.
+    #[test]
+    fn votes_and_choices() {
+        let said = |rows: Option<f64>| {
+            let line = single(&Asked {
+                budget: Some(1.0),
+                rows,
+                ..asked("verify")
+            })
+            .unwrap();
+            // Laplace noise of scale 1: ln(20)
+            assert!((line.error.unwrap().each - 3.0).abs() < 0.6);
+            line.remark.unwrap()
+        };
+        // 64 groups or 101; unanimous t of about 2.8·√(π/2)
+        assert!(
+            said(Some(1e5)).contains("101 groups of about 990 records vote"),
+            "{}",
+            said(Some(1e5))
+        );
+        assert!(said(None).contains("found in 4 of 5 cases"));
+        let each = |method: &str| {
+            let method = Some(method.to_owned());
+            single(&Asked {
+                method,
+                budget: Some(1.0),
+                ..asked("select")
+            })
+            .unwrap()
+            .error
+            .unwrap()
+            .each
+        };
+        // 6 features a record: scale 6, ln(20)·6 = 18
+        assert!((each("counts") - 18.0).abs() < 1.0, "{}", each("counts"));
+        assert!(each("picks") > 10.0 && each("sparse_vector") > 1.0);
+        let naive = single(&Asked {
+            budget: Some(1.0),
+            ..asked("naive_bayes")
+        })
+        .unwrap();
+        assert!((naive.error.unwrap().each - 21.0).abs() < 1.0);
     }
 
     #[test]

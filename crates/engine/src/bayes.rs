@@ -6,9 +6,10 @@ use reticent_accounting::{Currency, Rational};
 use reticent_mechanisms::primitives::{ItemCounts, Payment as CountsPayment};
 use reticent_mechanisms::program::{Comparison, Expr};
 use reticent_mechanisms::rows::{Kind, Schema};
+use reticent_statistics::accuracy::Question;
 use reticent_statistics::features::{self, Items, Keep, Scoring};
 use reticent_statistics::naive_bayes::{self, Config, Factor, Spec, Term};
-use reticent_statistics::{DesignSpec, Facts};
+use reticent_statistics::{DesignSpec, Facts, selection};
 use serde_json::{Value, json};
 
 use crate::budget::Payment;
@@ -51,6 +52,19 @@ impl<'a> Named<'a> {
     ) -> Result<Design, Refusal> {
         let schema = tokens::named(self.schema, self.tokens);
         formula::compile(formula, &schema, positive, Family::Logistic)
+            .map_err(|e| Refusal::request(e.to_string()).for_key(key))
+    }
+
+    /// The same over records that meet the filter, where every value must have finite public bounds.
+    pub(crate) fn compile_within(
+        &self,
+        formula: &str,
+        filter: Option<&Expr>,
+        positive: Option<&str>,
+        key: &str,
+    ) -> Result<Design, Refusal> {
+        let schema = tokens::named(self.schema, self.tokens);
+        formula::compile_within(formula, &schema, filter, positive, Family::Logistic)
             .map_err(|e| Refusal::request(e.to_string()).for_key(key))
     }
 
@@ -98,11 +112,31 @@ pub(crate) fn check(
     filter: Option<&Expr>,
     spec: &NaiveBayesSpec,
 ) -> Result<(), Refusal> {
-    let schema = tokens::named(named.schema, named.tokens);
-    let positive = spec.positive.as_deref();
-    formula::compile_within(&spec.formula, &schema, filter, positive, Family::Logistic)
-        .map_err(|e| Refusal::request(e.to_string()).for_key("formula"))?;
-    self::spec(named, spec, None).map(drop)
+    named.compile_within(&spec.formula, filter, spec.positive.as_deref(), "formula")?;
+    let found = self::spec(named, spec, None)?;
+    let total = found.items.names.len();
+    match spec.keep {
+        Some(_) if total == 0 => Err(Refusal::request(
+            "there are no conditions or words to choose from; columns of levels and numbers always stay",
+        )
+        .for_key("keep")
+        .accepting("Remove `keep`, or name texts or conditions such as (hours > 40).")),
+        Some((_, keep)) => at_most(keep, total),
+        None => Ok(()),
+    }
+}
+
+/// No more features are kept than there are.
+fn at_most(keep: Keep, total: usize) -> Result<(), Refusal> {
+    match keep {
+        Keep::Top(k) if k as usize > total => {
+            Err(Refusal::request(format!("there are {total} features"))
+                .for_key("keep")
+                .with_value(format!("{{ top = {k} }}"))
+                .accepting(format!("Write a number from 1 to {total}.")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refuse(what: String) -> Refusal {
@@ -151,20 +185,22 @@ pub(crate) fn spec(
     Ok(out)
 }
 
-/// The features of a selection, the outcome, and public facts.
+/// The features of a selection, the outcome, and public facts, over records that meet the filter.
 pub(crate) fn candidates(
     named: Named<'_>,
+    filter: Option<&Expr>,
     spec: &SelectSpec,
 ) -> Result<(Items, Expr, Value), Refusal> {
     let label = spec.formula.split_once('~').map_or("", |f| f.0);
     let alone = format!("{label} ~ 1");
-    named.compile(&alone, spec.positive.as_deref(), "label")?;
+    let positive = spec.positive.as_deref();
+    named.compile_within(&alone, filter, positive, "label")?;
     let refuse = |what: String| {
         Refusal::request(what).for_key("features").accepting(
             "Name texts (columns of type = \"tokens\") or conditions, for example features = [\"text\", \"(hours > 40)\", \"(education == 'Masters')\"].",
         )
     };
-    let design = named.compile(&spec.formula, spec.positive.as_deref(), "features")?;
+    let design = named.compile_within(&spec.formula, filter, positive, "features")?;
     let out = features(named, &design, refuse)?;
     let odd = out.factors.first().map(|f| f.name.as_str());
     if let Some(name) = odd.or_else(|| out.numeric.first().map(|n| n.0.as_str())) {
@@ -172,15 +208,7 @@ pub(crate) fn candidates(
             "{name} is no feature that a record has or has not"
         )));
     }
-    let total = out.items.names.len();
-    if let Keep::Top(k) = spec.keep
-        && k as usize > total
-    {
-        return Err(Refusal::request(format!("there are {total} features"))
-            .for_key("keep")
-            .with_value(format!("{{ top = {k} }}"))
-            .accepting(format!("Write a number from 1 to {total}.")));
-    }
+    at_most(spec.keep, out.items.names.len())?;
     let positive = out.classes.last();
     let facts =
         json!({"label": design.response.name(), "positive": positive, "formula": design.formula});
@@ -203,6 +231,47 @@ pub(crate) fn select_config(
     }
 }
 
+/// The error that a selection has, where it is paid in ε alone: of the counts, or of what decides without them.
+pub(crate) fn select_question(
+    facts: &Facts<'_>,
+    named: Named<'_>,
+    spec: &SelectSpec,
+    paid: &Payment,
+) -> Option<Question> {
+    let (items, ..) = candidates(named, facts.filter, spec).ok()?;
+    if !matches!(
+        payment(facts.context.currency, paid),
+        CountsPayment::Pure { .. }
+    ) {
+        return None;
+    }
+    let features = u32::try_from(items.names.len()).ok()?;
+    let by_rule = features::Method::by_rule(spec.scoring, spec.keep, items.most);
+    Some(match (spec.method.unwrap_or(by_rule), spec.keep) {
+        (features::Method::Picks, Keep::Top(picks)) => Question::TopK {
+            candidates: features,
+            picks,
+            method: Some(selection::Method::PermuteAndFlip),
+        },
+        (features::Method::SparseVector { answers }, _) => Question::SparseVector {
+            answers,
+            queries: u64::from(features),
+            one_direction: true,
+        },
+        (method, _) => Question::Features {
+            features,
+            most: items.most,
+            classes: counts_classes(spec.scoring, method),
+        },
+    })
+}
+
+/// Whether a selection counts the classes too.
+fn counts_classes(scoring: Scoring, method: features::Method) -> bool {
+    matches!(scoring, Scoring::PurityIndex | Scoring::InformationGain)
+        || matches!(method, features::Method::Clusters(_))
+}
+
 /// What to expect of a selection.
 pub(crate) fn select_accuracy(
     facts: &Facts<'_>,
@@ -210,7 +279,7 @@ pub(crate) fn select_accuracy(
     spec: &SelectSpec,
     paid: &Payment,
 ) -> Option<String> {
-    let (items, ..) = candidates(named, spec).ok()?;
+    let (items, ..) = candidates(named, facts.filter, spec).ok()?;
     let payment = payment(facts.context.currency, paid);
     let pure = matches!(payment, CountsPayment::Pure { .. });
     let rule = || {
@@ -221,16 +290,12 @@ pub(crate) fn select_accuracy(
         }
     };
     match spec.method.unwrap_or_else(rule) {
-        features::Method::Counts | features::Method::Clusters(_) => {
-            let classes = matches!(
-                spec.scoring,
-                Scoring::PurityIndex | Scoring::InformationGain
-            ) || matches!(spec.method, Some(features::Method::Clusters(_)));
+        method @ (features::Method::Counts | features::Method::Clusters(_)) => {
             let step = ItemCounts {
                 name: "features".to_owned(),
                 payment,
                 most: items.most,
-                classes,
+                classes: counts_classes(spec.scoring, method),
             };
             let noise = naive_bayes::deviation(&step.lattice(facts.context).ok()?);
             Some(format!(
@@ -562,6 +627,7 @@ fn payment(currency: Currency, payment: &Payment) -> CountsPayment {
 pub(crate) fn config(spec: &NaiveBayesSpec, currency: Currency, paid: &Payment) -> Config {
     Config {
         smoothing: spec.smoothing,
+        keep: spec.keep,
         ..Config::new(payment(currency, paid))
     }
 }
@@ -630,6 +696,7 @@ mod tests {
             positive: None,
             smoothing: Some(1.0),
             features: None,
+            keep: None,
         }
     }
 

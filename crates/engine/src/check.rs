@@ -200,10 +200,21 @@ fn check_release(
         }
         KindSpec::Covariance(s) => s.columns.iter().try_for_each(|c| expression(c, "columns")),
         KindSpec::Regress(s) => model(&s.formula, None, Family::Linear),
-        KindSpec::Linear(s) => model(&s.formula, None, Family::Linear),
+        KindSpec::Linear(s) => {
+            model(&s.formula, None, Family::Linear)?;
+            let design = formula::compile(&s.formula, schema, None, Family::Linear);
+            if s.output.is_some() && design.is_ok_and(|d| !d.intercept) {
+                return Err(Refusal::request(
+                    "output perturbation needs an intercept: columns are centred by their bounds",
+                )
+                .for_key("formula")
+                .accepting("Keep the intercept, or remove method = \"output\"."));
+            }
+            Ok(())
+        }
         KindSpec::Verify(s) => model(&s.formula, s.positive.as_deref(), s.family()),
         KindSpec::NaiveBayes(s) => bayes::check(named, filter, s),
-        KindSpec::Select(s) => bayes::candidates(named, s).map(drop),
+        KindSpec::Select(s) => bayes::candidates(named, filter, s).map(drop),
         KindSpec::Count
         | KindSpec::Auc(_)
         | KindSpec::Roc(_)
@@ -336,8 +347,12 @@ fn cells(schema: &Schema, name: &str, bins: Option<&Binning>, key: &str) -> Resu
 fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
     let budget = &release.budget;
     let square_root = matches!(&release.kind, KindSpec::RunningTotal(s) if s.method == Some(counters::Method::SquareRoot));
-    let gaussian =
-        square_root || matches!(release.kind, KindSpec::Linear(_) | KindSpec::Covariance(_));
+    let gaussian = square_root
+        || match &release.kind {
+            KindSpec::Linear(s) => s.output.is_none(),
+            KindSpec::Covariance(_) => true,
+            _ => false,
+        };
     let kind = release.kind.name();
     let (message, key, fix) = match dataset.currency {
         Currency::Pure if square_root => (

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
 use reticent_mechanisms::primitives::RangeScales;
+use reticent_statistics::features::{Keep, Scoring};
 use reticent_statistics::histogram::{Method, Workload};
 use reticent_statistics::residuals;
 use reticent_statistics::roc::Thresholds;
@@ -19,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::formula;
 pub use models::{
-    CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair,
-    Reported, SelectSpec, Selected, ThresholdSpec, VerifySpec,
+    CovarianceSpec, Lambda, LinearOutput, LogisticExtra, Point, Projection, PureNoise, RegressSpec,
+    Repair, Reported, SelectSpec, Selected, ThresholdSpec, VerifySpec,
 };
 
 /// Names of all kinds that can be asked for.
@@ -309,6 +310,8 @@ pub struct LinearSpec {
     pub noise: PureNoise,
     /// What is reported.
     pub reported: Reported,
+    /// Output perturbation instead of noisy moments.
+    pub output: Option<LinearOutput>,
 }
 
 /// Fields of `naive_bayes`.
@@ -322,6 +325,8 @@ pub struct NaiveBayesSpec {
     pub smoothing: Option<f64>,
     /// The release whose choice among the formula's features is used.
     pub features: Option<Selected>,
+    /// Which conditions and words the model uses, chosen by its own noisy counts; all if absent.
+    pub keep: Option<(Scoring, Keep)>,
 }
 
 /// A released model that a diagnostic examines.
@@ -595,6 +600,9 @@ impl KindSpec {
                 |fields| {
                     s.noise.canonical(fields);
                     s.reported.canonical(fields);
+                    if let Some(output) = s.output {
+                        output.canonical(fields);
+                    }
                 },
             ),
             Self::Covariance(s) => s.canonical(),
@@ -633,7 +641,13 @@ impl KindSpec {
             }
             Self::NaiveBayes(s) => with(
                 json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing}),
-                |fields| Selected::canonical(s.features.as_ref(), fields),
+                |fields| {
+                    Selected::canonical(s.features.as_ref(), fields);
+                    if let Some((scoring, keep)) = s.keep {
+                        fields.insert("keep".to_owned(), models::canonical_keep(keep));
+                        fields.insert("scoring".to_owned(), json!(scoring.name()));
+                    }
+                },
             ),
             Self::Select(s) => s.canonical(),
             Self::Verify(s) => s.canonical(),

@@ -156,7 +156,8 @@ pub trait RowSource: Send + Sync {
         let kept: Vec<Option<Mutex<Keep>>> = (keep.iter().zip(jobs))
             .map(|(k, job)| (*k && !job.program.terms.is_empty()).then(Mutex::default))
             .collect();
-        let most = MOST_ENTRIES / kept.iter().flatten().count().max(1);
+        let columns = kept.iter().flatten().count().max(1);
+        let most = MOST_ENTRIES.checked_div(columns).unwrap_or(MOST_ENTRIES);
         let admission = Mutex::new(Admission::default());
         self.visit(&needs, order, &|batch| {
             let admitted = lock(&admission).admit(unit, batch);

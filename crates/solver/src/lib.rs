@@ -3,7 +3,7 @@
 //! [`Search`] looks for the minimiser of J(w) = Σ log(1 + e^(−y w·x)) + (Λ/2)‖w‖² + b·w over rows in the unit ball.
 //!
 //! It proposes in doubles. Whoever asks for it checks the exact gradient at the proposed point, and goes on
-//! by other means if no proposal passes. [`Question::vote`] fits a regression to one group of records; how well it does so is a matter of
+//! by other means if no proposal passes. [`within_ball`] looks for a least-squares fit. [`Question::vote`] fits a regression to one group of records; how well it does so is a matter of
 //! usefulness, not of privacy. What is relied on is only that these are functions of their arguments (no state,
 //! no clock, no files, no randomness) that return: every loop has a bound that does not depend on the rows.
 #![cfg_attr(
@@ -16,11 +16,13 @@
     reason = "numeric kernels: what rounding costs shows in the exact gradient"
 )]
 
+mod ball;
 mod rows;
 mod votes;
 
 use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 
+pub use ball::within_ball;
 pub use rows::{Design, Gram};
 use rows::{Extent, Rows};
 pub use votes::{Ask, Family, Question};

@@ -28,7 +28,7 @@ pub enum Family {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ask {
     /// Is it above this number? The moment of the covariate (what the others leave of it) and the residuals under this number is compared with its
-    /// values over [`SHUFFLES`] fixed shuffles of the covariate: yes if it is above more than half of them. So where residuals do not depend on the
+    /// values over `SHUFFLES` fixed shuffles of the covariate: yes if it is above more than half of them. So where residuals do not depend on the
     /// covariate, yes has probability ½ however skewed both are. A group that cannot be fitted, or has as many above as below, says yes if its
     /// number is odd.
     Above(f64),
@@ -63,6 +63,7 @@ impl Question {
 
     /// Covariates in units of their spread, centred if there is an intercept; the spreads; the outcome. `None` if there are too few rows or a
     /// covariate does not vary.
+    #[allow(clippy::type_complexity, reason = "three parts, named above")]
     fn standard(&self, rows: &[&[f64]]) -> Option<(Vec<Vec<f64>>, Vec<f64>, Vec<f64>)> {
         let p = rows.first()?.len().checked_sub(1)?;
         if self.term >= p || rows.len() <= p + usize::from(self.intercept) {

@@ -22,7 +22,8 @@ use reticent_accounting::{Currency, Rational, Relation, rational_from_f64, ratio
 use reticent_laws::Law;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{
-    Bisection, Change, Counts, Draw, Payment, Range, RangeScales, Sides, SmoothAuc, ThresholdTests,
+    Bisection, Change, Counts, Draw, ItemCounts, Payment, Range, RangeScales, Sides, SmoothAuc,
+    ThresholdTests,
 };
 use reticent_mechanisms::rows::Schema;
 
@@ -142,6 +143,17 @@ pub enum Question {
         /// How; by rule if absent.
         method: Option<selection::Method>,
     },
+    /// Counts of many features of which a record has few: what features are chosen by, and what naive Bayes is made of.
+    Features {
+        /// Number of features.
+        features: u32,
+        /// Features that a record can have.
+        most: u32,
+        /// Whether they are counted within each class, and the classes themselves.
+        classes: bool,
+    },
+    /// The number of groups of records that vote yes (a verified claim).
+    Votes,
     /// A residual plot, records per cell.
     Residuals {
         /// Number of records.
@@ -284,6 +296,28 @@ impl Question {
                 let each = selection::error(method, d, *picks, 1, &e, context, 0.05);
                 plain(each, "records")
             }
+            Self::Features {
+                features,
+                most,
+                classes,
+            } => {
+                if *features == 0 || *most == 0 {
+                    return None;
+                }
+                let step = ItemCounts {
+                    name: String::new(),
+                    payment: Payment::Pure { epsilon: e },
+                    most: *most,
+                    classes: *classes,
+                };
+                let each = step.lattice(context).ok()?.quantile_95();
+                let counts = f64::from(*features) * if *classes { 2.0 } else { 1.0 };
+                Error {
+                    all: widen(each, 0.05 / counts),
+                    ..plain(each, "records")
+                }
+            }
+            Self::Votes => plain(laplace(&e, context)?, "yes votes"),
             Self::Residuals { rows } => {
                 let schema = Schema {
                     columns: Vec::new(),

@@ -286,6 +286,38 @@ pub fn linear(
     ))
 }
 
+/// A linear regression by output perturbation.
+pub fn linear_output(
+    facts: &Facts<'_>,
+    design: &DesignSpec,
+    config: &linear::OutputConfig,
+) -> Result<Prediction, StatisticsError> {
+    let (noise, shrunk) = linear::expected(facts, design, config)?;
+    let mut sentence = format!(
+        "noise on the coefficients of scaled columns, its mean length {} of the largest that coefficients can have",
+        percent(noise)
+    );
+    if let Some(share) = shrunk {
+        let _ = write!(
+            sentence,
+            "; the penalty shrinks coefficients by about {} where columns spread evenly",
+            percent(share)
+        );
+    }
+    sentence
+        .push_str("; no standard errors; method = \"moments\" has them, and usually less noise");
+    let epsilon = rational_to_f64(&config.epsilon);
+    // by the rule for the penalty the noise is then about a tenth of the largest coefficients
+    let needed = 200.0 * size(design.terms.len() + 1).powi(2);
+    Ok(against(
+        epsilon,
+        facts.signal(&config.epsilon),
+        needed,
+        &sentence,
+        None,
+    ))
+}
+
 /// A covariance matrix of `columns` columns; none if the budget cannot be calibrated.
 pub fn covariance(
     facts: &Facts<'_>,
@@ -362,6 +394,11 @@ pub fn residuals(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
 /// A verified claim: how many groups vote, and what they can show.
 pub fn verify(facts: &Facts<'_>, design: &DesignSpec, config: &verify::Config) -> Prediction {
     let coefficients = design.terms.len() + usize::from(design.intercept);
+    votes(facts, coefficients, config)
+}
+
+/// The same by the number of coefficients (the intercept counts).
+pub fn votes(facts: &Facts<'_>, coefficients: usize, config: &verify::Config) -> Prediction {
     let plan = verify::Plan::new(facts, coefficients, config);
     let error = laplace_95(facts, &config.epsilon);
     let shows = plan.detects().map_or_else(

@@ -129,6 +129,14 @@ pub fn prepare(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statist
             &design,
             &linear::Config::new(Payment::Pure { epsilon: e }),
         ),
+        "linear output" => {
+            // x + .9: scaled by ½ and −.725 no two draws of drowned noise, small multiples of one number, cancel in the intercept
+            let design = DesignSpec {
+                terms: vec![("x".to_owned(), x().affine(1.0, 0.9))],
+                ..design
+            };
+            linear::prepare_output(facts, &design, &linear::OutputConfig::new(e))
+        }
         "auc" => auc::prepare(facts, &score, y(), &e, Value::Null),
         "covariance" => covariance::prepare(
             facts,
@@ -218,7 +226,7 @@ pub fn prepare(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statist
             };
             verify::prepare(facts, &design, &config)
         }
-        "naive_bayes" => {
+        "naive_bayes" | "naive_bayes keep" => {
             let spec = naive_bayes::Spec {
                 factors: vec![naive_bayes::Factor {
                     name: "x > 2".to_owned(),
@@ -229,7 +237,11 @@ pub fn prepare(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statist
                 numeric: vec![("x".to_owned(), x())],
                 ..naive_bayes::Spec::new(y(), vec!["0".to_owned(), "1".to_owned()])
             };
-            let config = naive_bayes::Config::new(Payment::Pure { epsilon: e });
+            let keep = (features::Scoring::DifferenceCount, Keep::Top(1));
+            let config = naive_bayes::Config {
+                keep: (name == "naive_bayes keep").then_some(keep),
+                ..naive_bayes::Config::new(Payment::Pure { epsilon: e })
+            };
             naive_bayes::prepare(facts, &spec, config)
         }
         "select" | "select by picks" | "select by sparse vector" => {

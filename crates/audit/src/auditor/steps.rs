@@ -3,9 +3,10 @@
 use reticent_accounting::Rational;
 use reticent_mechanisms::fold::{Cut, Fold};
 use reticent_mechanisms::primitives::{
-    Ask, Bisection, Change, Draw, Family, ItemCounts, JointSelection, Linear, MergedBins,
-    NormMoments, Objective, OutputPerturbation, Partition, Payment, Question, Row, Rule, Selection,
-    Sides, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes, WorstQuery,
+    Ask, Bisection, Change, Draw, Family, ItemCounts, JointSelection, LeastSquares, Linear,
+    MergedBins, NormMoments, Objective, OutputPerturbation, Partition, Payment, Question, Row,
+    Rule, Selection, Sides, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes,
+    WorstQuery,
 };
 use reticent_mechanisms::rows::Schema;
 
@@ -256,7 +257,24 @@ fn smooth() -> Vec<World> {
     ]
 }
 
-/// Second moments by the norm mechanism, a logistic fit by output perturbation.
+/// A least-squares fit by output perturbation: a record whose pull on w = 0 is nearly the largest one.
+fn least_squares() -> World {
+    step(
+        "least_squares",
+        &corners(),
+        2,
+        moments_fold(),
+        Purchase::LeastSquares(LeastSquares {
+            name: named("fit"),
+            epsilon: one(),
+            penalty: Rational::from(40u8),
+            largest: Rational::ONE / Rational::from(64u8),
+        }),
+        &[vec![0, 0], vec![0, 1]],
+    )
+}
+
+/// Second moments by the norm mechanism, fits by output perturbation, votes.
 fn models() -> Vec<World> {
     let norm = step(
         "norm_moments",
@@ -314,7 +332,7 @@ fn models() -> Vec<World> {
         &[vec![2, 0], vec![2, 1]],
     )
     .finite();
-    vec![norm, fit, votes]
+    vec![norm, fit, least_squares(), votes]
 }
 
 /// All of them.

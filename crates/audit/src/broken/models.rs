@@ -94,3 +94,10 @@ pub fn single_class_branch(labels: &[bool], noise: &mut dyn Noise) -> f64 {
     }
     0.5 * (low + high)
 }
+
+/// Ridge regression on one covariate without a bound on the coefficient: its exact value on rows (x, y, how many).
+pub fn ridge_without_a_ball(rows: &[(f64, f64, f64)], penalty: f64) -> f64 {
+    let sum =
+        |of: fn(f64, f64) -> f64| -> f64 { rows.iter().map(|(x, y, n)| n * of(*x, *y)).sum() };
+    sum(|x, y| x * y) / (sum(|x, _| x * x) + penalty)
+}

@@ -10,6 +10,7 @@ mod flags;
 mod golden;
 mod item_counts;
 mod joint;
+mod least_squares;
 mod lessons;
 mod linear;
 mod merged_bins;

@@ -10,7 +10,7 @@ use reticent_mechanisms::primitives::{NormMoments, Objective, OutputPerturbation
 use reticent_mechanisms::rows::Schema;
 use reticent_noise::{GammaNorm, Noise, Seeded, Silent};
 
-fn vector(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {
+pub(super) fn vector(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {
     let source = audit.universe.source(table);
     audit.with(relation, |case| {
         let (value, _) = case.run(&source, &mut Silent).unwrap();
@@ -20,7 +20,7 @@ fn vector(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {
     })
 }
 
-fn distance(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter()
         .zip(b)
         .map(|(a, b)| (a - b).powi(2))
@@ -29,7 +29,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Worst distances over neighbouring tables: add/remove, replace-one.
-fn distances(
+pub(super) fn distances(
     audit: &Audit,
     calibrated: Relation,
     weigh: impl Fn(Vec<f64>) -> Vec<f64>,
@@ -44,7 +44,7 @@ fn distances(
     })
 }
 
-fn number(x: &Rational) -> f64 {
+pub(super) fn number(x: &Rational) -> f64 {
     x.to_f64().value()
 }
 

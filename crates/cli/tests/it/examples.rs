@@ -278,6 +278,36 @@ fn accuracy_is_planned_and_methods_run() {
         (back["budget"].as_f64().unwrap() / 0.1 - 1.0).abs() < 0.05,
         "{back}"
     );
+    let votes = single(&[
+        "verify",
+        "--epsilon",
+        "1",
+        "--rows",
+        "50000",
+        "--coefficients",
+        "4",
+    ]);
+    assert_eq!(votes["unit"], "yes votes");
+    let said = votes["remark"].as_str().unwrap();
+    assert!(said.contains("found in 4 of 5 cases"), "{said}");
+    let chosen = single(&[
+        "select",
+        "--epsilon",
+        "1",
+        "--cells",
+        "5000",
+        "--most",
+        "20",
+    ]);
+    // scale 20: 20·ln 20
+    assert!(
+        (chosen["error_95"].as_f64().unwrap() - 60.0).abs() < 1.0,
+        "{chosen}"
+    );
+    let model = single(&["logistic", "--epsilon", "1"]);
+    assert!(
+        model["error_95"].is_null() && model["remark"].as_str().unwrap().contains("covariates")
+    );
     let table = folder
         .reticent(&["plan-accuracy", "--kind", "count", "--epsilon", "1"])
         .code(0)
@@ -390,6 +420,120 @@ fn counted_kinds_run_and_printed_scales_cost_less() {
         (planned / largest - 1.0).abs() < 1e-9,
         "{planned} {largest}"
     );
+}
+
+const DIRECT: &str = r#"
+version = 1
+dataset = "dataset.toml"
+[[release]]
+id = "direct"
+kind = "linear"
+formula = "height ~ age"
+method = "output"
+epsilon = "2"
+[[release]]
+id = "plot"
+kind = "residuals"
+model = "direct"
+epsilon = "0.5"
+"#;
+
+/// Output perturbation of a linear regression: coefficients with the deviation of their noise and no other error, in file, report and plan;
+/// it predicts and is examined as any linear model; keys of the other method are refused.
+#[test]
+fn linear_by_output_perturbation() {
+    let folder = registered();
+    folder.write("direct.toml", DIRECT);
+    price_equals_ledger(&folder, "direct.toml");
+    let released = json(
+        &folder
+            .reticent(&["run", "direct.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    let (direct, flags) = (
+        &released["releases"][0]["value"],
+        &released["releases"][0]["flags"],
+    );
+    assert_eq!(
+        (&direct["perturbation"], &direct["coefficient_norm"]),
+        (&"output".into(), &1.0.into())
+    );
+    let terms = direct["terms"].as_array().unwrap();
+    assert_eq!((terms.len(), &terms[1]["name"]), (2, &"age".into()));
+    assert!(
+        terms
+            .iter()
+            .all(|t| t["noise_error"].as_f64().unwrap() > 0.0 && t["std_error"].is_null())
+    );
+    assert!(flags.to_string().contains("no_standard_errors"), "{flags}");
+    let report = std::fs::read_to_string(folder.path("out/direct/report.html")).unwrap();
+    for words in [
+        "std. deviation of the noise",
+        "There are no standard errors",
+        "coefficients of a ridge fit",
+    ] {
+        assert!(report.contains(words), "{words}");
+    }
+    let planned = json(
+        &folder
+            .reticent(&["plan-accuracy", "direct.toml", "--json"])
+            .code(0)
+            .out,
+    );
+    let said = planned["releases"][0]["remark"].as_str().unwrap();
+    assert!(
+        said.contains("mean length") && said.contains("shrinks"),
+        "{said}"
+    );
+    folder.write("new.csv", "age\n20\n60\n");
+    let predicted = folder
+        .reticent(&["predict", "out/direct/release.json#direct", "new.csv"])
+        .code(0)
+        .out;
+    assert_eq!(predicted.lines().count(), 3, "{predicted}");
+    for (from, to, parts) in [
+        (
+            "method = \"output\"",
+            "method = \"output\"\nclip = \"none\"",
+            ["clip", "no effect"],
+        ),
+        (
+            "method = \"output\"",
+            "method = \"output\"\nridge = 2",
+            ["ridge", "no effect"],
+        ),
+        (
+            "method = \"output\"",
+            "lambda = 3",
+            ["lambda", "belong together"],
+        ),
+        (
+            "method = \"output\"",
+            "coefficient_norm = 3",
+            ["coefficient_norm", "belong together"],
+        ),
+        (
+            "method = \"output\"",
+            "method = \"outputs\"",
+            ["method", "output"],
+        ),
+        (
+            "method = \"output\"",
+            "method = \"output\"\ncoefficient_norm = 1e9",
+            ["coefficient_norm", "1e6"],
+        ),
+        (
+            "method = \"output\"",
+            "method = \"output\"\nlambda = 1e-9",
+            ["lambda", "1e-6"],
+        ),
+        ("~ age", "~ 0 + age", ["formula", "intercept"]),
+    ] {
+        folder.write("bad.toml", DIRECT.replacen(from, to, 1));
+        let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+        assert!(parts.iter().all(|p| message.contains(p)), "{to}: {message}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::read::{formula_of, optional_count, positive_real, reference};
 use super::{Clip, DEFAULT_GRID_BITS, KindSpec, ModelRef};
-use crate::document::Section;
+use crate::document::{Item, Section};
 use crate::formula;
 use crate::outcome::Refusal;
 use crate::plan::ReleaseSpec;
@@ -101,6 +101,63 @@ pub enum PureNoise {
     Laplace,
     /// The norm mechanism.
     Norm,
+}
+
+/// Fields of a `linear` regression by output perturbation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinearOutput {
+    /// Λ; a public rule chooses it if absent.
+    pub lambda: Option<f64>,
+    /// Largest norm of the coefficients of the scaled columns; 1 if absent.
+    pub coefficient_norm: Option<f64>,
+}
+
+/// Keys of a `linear` release that only noisy moments use.
+const OF_MOMENTS: [&str; 5] = ["clip", "noise", "naive", "prediction", "ridge"];
+
+impl LinearOutput {
+    /// Reads `method` and what belongs to it; nothing with noisy moments.
+    pub(super) fn read(section: &mut Section<'_>) -> Result<Option<Self>, Refusal> {
+        let output = match section.get("method") {
+            None => false,
+            Some(item) => item.word(&[("moments", false), ("output", true)])?,
+        };
+        let fix = "Write a positive penalty, for example lambda = 100.";
+        let lambda = positive_real(section, "lambda", fix)?;
+        let fix = "Write the largest norm of the coefficients, for example coefficient_norm = 1.";
+        let coefficient_norm = positive_real(section, "coefficient_norm", fix)?;
+        if output {
+            for key in OF_MOMENTS {
+                if let Some(item) = section.get(key) {
+                    return Err(item
+                        .refuse("has no effect on output perturbation, which releases coefficients alone")
+                        .accepting("Remove it, or method = \"output\"."));
+                }
+            }
+            return Ok(Some(Self {
+                lambda,
+                coefficient_norm,
+            }));
+        }
+        for (key, given) in [("lambda", lambda), ("coefficient_norm", coefficient_norm)] {
+            if given.is_some() {
+                let line = section.line_of(key);
+                return Err(section
+                    .refuse(format!("`{key}` and method = \"output\" belong together"))
+                    .at_line(line)
+                    .for_key(format!("release.{key}"))
+                    .accepting("Write both, or neither."));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn canonical(self, fields: &mut Map<String, Value>) {
+        fields.insert("method".to_owned(), json!("output"));
+        fields.insert("lambda".to_owned(), json!(self.lambda));
+        let norm = self.coefficient_norm.unwrap_or(1.0);
+        fields.insert("coefficient_norm".to_owned(), json!(norm));
+    }
 }
 
 /// What a regression reports.
@@ -558,26 +615,17 @@ impl SelectSpec {
         }
         let fix = "Write the level that counts as positive, for example positive = \"yes\".";
         let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
-        let keep = keep(section)?;
-        let words = Scoring::ALL.map(|s| (s.name(), s));
-        let scoring = match section.get("scoring") {
-            None => Scoring::DifferenceCount,
-            Some(item) => item.word(&words)?,
-        };
+        let item = section.need("keep", KEEP)?;
         Ok(Self {
             formula,
             positive,
-            keep,
-            scoring,
+            keep: keep(&item)?,
+            scoring: scoring(section)?.unwrap_or(Scoring::DifferenceCount),
             method: method(section)?,
         })
     }
 
     pub(super) fn canonical(&self) -> Value {
-        let keep = match self.keep {
-            Keep::Top(k) => json!({"top": k}),
-            Keep::Above(t) => json!({"above": t}),
-        };
         let size = match self.method {
             Some(Method::Clusters(k)) => Some(k),
             Some(Method::SparseVector { answers }) => Some(answers),
@@ -586,7 +634,7 @@ impl SelectSpec {
         json!({
             "formula": formula::canonical(&self.formula).unwrap_or_else(|_| self.formula.clone()),
             "positive": self.positive,
-            "keep": keep,
+            "keep": canonical_keep(self.keep),
             "scoring": self.scoring.name(),
             "method": self.method.map(Method::name),
             "size": size,
@@ -594,9 +642,49 @@ impl SelectSpec {
     }
 }
 
-fn keep(section: &mut Section<'_>) -> Result<Keep, Refusal> {
-    let fix = "Write keep = { top = 20 }, or keep = { above = 100 } for all features with a score above that.";
-    let item = section.need("keep", fix)?;
+/// What a key `keep` accepts.
+const KEEP: &str = "Write keep = { top = 20 }, or keep = { above = 100 } for all features with a score above that.";
+
+pub(super) fn canonical_keep(keep: Keep) -> Value {
+    match keep {
+        Keep::Top(k) => json!({"top": k}),
+        Keep::Above(t) => json!({"above": t}),
+    }
+}
+
+fn scoring(section: &mut Section<'_>) -> Result<Option<Scoring>, Refusal> {
+    let words = Scoring::ALL.map(|s| (s.name(), s));
+    (section.get("scoring")).map(|i| i.word(&words)).transpose()
+}
+
+/// `keep` and `scoring` of a naive Bayes classifier, which selects by the counts that it buys anyway.
+pub(super) fn kept(
+    section: &mut Section<'_>,
+    selected: bool,
+) -> Result<Option<(Scoring, Keep)>, Refusal> {
+    let by = scoring(section)?;
+    let line = section.line_of("scoring");
+    let Some(item) = section.get("keep") else {
+        return match by {
+            None => Ok(None),
+            Some(_) => Err(section
+                .refuse("`scoring` says by which score features are kept, and all are")
+                .at_line(line)
+                .for_key("release.scoring")
+                .accepting("Add for example keep = { top = 20 }, or remove `scoring`.")),
+        };
+    };
+    if selected {
+        return Err(item
+            .refuse("the features were chosen by another release already")
+            .accepting("Remove `keep`, or write a formula in place of `features`."));
+    }
+    let by = by.unwrap_or(Scoring::DifferenceCount);
+    Ok(Some((by, keep(&item)?)))
+}
+
+fn keep(item: &Item<'_>) -> Result<Keep, Refusal> {
+    let fix = KEEP;
     let mut table = item.section(fix)?;
     let top = optional_count(&mut table, "top", 1, 1 << 20, fix)?;
     let above = table.get("above").map(|i| i.real(fix)).transpose()?;

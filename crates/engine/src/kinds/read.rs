@@ -12,10 +12,10 @@ use reticent_statistics::{counters, selection};
 
 use super::{
     AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CovarianceSpec, CrosstabSpec,
-    DEFAULT_CELLS, DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearSpec, LogisticExtra,
-    LogisticSpec, MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod, QuantilesSpec,
-    RANGES, RegressSpec, Reported, ResidualsSpec, RocSpec, RunningTotalSpec, Scaling, SelectSpec,
-    Selected, SumSpec, ThresholdSpec, TopKSpec, VerifySpec,
+    DEFAULT_CELLS, DEFAULT_GRID_BITS, HistogramSpec, KindSpec, Lambda, LinearOutput, LinearSpec,
+    LogisticExtra, LogisticSpec, MeanSpec, ModelRef, NaiveBayesSpec, PureNoise, QuantileMethod,
+    QuantilesSpec, RANGES, RegressSpec, Reported, ResidualsSpec, RocSpec, RunningTotalSpec,
+    Scaling, SelectSpec, Selected, SumSpec, ThresholdSpec, TopKSpec, VerifySpec,
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
@@ -539,12 +539,14 @@ fn naive_bayes(
         formula,
         positive,
         smoothing: positive_real(section, "smoothing", fix)?,
+        keep: super::models::kept(section, selected.is_some())?,
         features: selected.map(|s| s.0),
     })
 }
 
 fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
     let formula = formula_of(section)?;
+    let output = LinearOutput::read(section)?;
     let clip = match section.get("clip") {
         None => Clip::Private,
         Some(item) => item.word(&[("private", Clip::Private), ("none", Clip::None)])?,
@@ -562,6 +564,7 @@ fn linear(section: &mut Section<'_>) -> Result<LinearSpec, Refusal> {
         grid_bits: grid_bits.unwrap_or(DEFAULT_GRID_BITS),
         noise: PureNoise::read(section)?,
         reported: Reported::read(section)?,
+        output,
     })
 }
 

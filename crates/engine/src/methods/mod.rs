@@ -7,6 +7,7 @@ use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
+use reticent_statistics::accuracy::Question;
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, features, histogram, linear,
@@ -20,7 +21,7 @@ use crate::dataset::Dataset;
 use crate::formula::{self, Design, Family, FormulaError, Response};
 use crate::kinds::{
     Binning, Clip, DEFAULT_BINS, HistogramSpec, KindSpec, LinearSpec, LogisticSpec, ModelRef,
-    QuantileMethod, QuantilesSpec, RunningTotalSpec,
+    QuantileMethod, QuantilesSpec, RunningTotalSpec, SelectSpec,
 };
 use crate::model::{Examined, Model, TextWeights};
 use crate::outcome::Refusal;
@@ -88,18 +89,28 @@ pub(crate) fn prepare(
         KindSpec::Covariance(s) => models::covariance(&facts, s, &entry.payment)?,
         KindSpec::Regress(s) => models::regress(s, model, schema)?,
         KindSpec::Threshold(s) => models::threshold(s, model)?,
-        KindSpec::Linear(s) => linear::prepare(
-            &facts,
-            &linear_design(schema, s)?,
-            &linear_config(s, context.currency, &entry.payment)?,
-        ),
+        KindSpec::Linear(s) => {
+            let design = linear_design(schema, s)?;
+            match s.output {
+                Some(of) => linear::prepare_output(
+                    &facts,
+                    &design,
+                    &models::output_config(of, s.grid_bits, epsilon),
+                ),
+                None => linear::prepare(
+                    &facts,
+                    &design,
+                    &linear_config(s, context.currency, &entry.payment)?,
+                ),
+            }
+        }
         KindSpec::NaiveBayes(s) => naive_bayes::prepare(
             &facts,
             &bayes::spec(named, s, model)?,
             bayes::config(s, context.currency, &entry.payment),
         ),
         KindSpec::Select(s) => {
-            let (items, label, metadata) = bayes::candidates(named, s)?;
+            let (items, label, metadata) = bayes::candidates(named, facts.filter, s)?;
             let config = bayes::select_config(s, context.currency, &entry.payment, metadata);
             features::select(&facts, &items, &label, config)
         }
@@ -182,15 +193,36 @@ fn quantiles(
     simple::bisected_quantiles(facts, of, &spec.of, &levels, spec.cells, draw, epsilon)
 }
 
-/// What to expect of a release, from public numbers only; `rows` counts the whole table.
+/// What to expect of a release if the number of rows of the whole table is known, from public numbers only.
 pub(crate) fn accuracy(
     resolved: &Resolved,
     entry: &Entry,
     context: &Context,
     rows: Option<f64>,
 ) -> Option<String> {
-    let rows = rows.map(|n| n * entry.fraction);
     rows?;
+    expected(resolved, entry, context, rows)
+}
+
+/// The error of a selection, from public numbers only.
+pub(crate) fn select_question(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    spec: &SelectSpec,
+) -> Option<Question> {
+    let facts = facts(resolved, context, None);
+    bayes::select_question(&facts, Named::of(&resolved.dataset), spec, &entry.payment)
+}
+
+/// What to expect of a release, from public numbers only; `rows` counts the whole table.
+pub(crate) fn expected(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    rows: Option<f64>,
+) -> Option<String> {
+    let rows = rows.map(|n| n * entry.fraction);
     let facts = facts(resolved, context, rows);
     let epsilon = &entry.payment.epsilon;
     let schema = &*resolved.dataset.schema;
@@ -245,12 +277,16 @@ pub(crate) fn accuracy(
             &models::logistic_config(s, &entry.payment),
         )
         .ok()?,
-        KindSpec::Linear(s) => planning::linear(
-            &facts,
-            &linear_design(schema, s).ok()?,
-            &linear_config(s, context.currency, &entry.payment).ok()?,
-        )
-        .ok()?,
+        KindSpec::Linear(s) => {
+            let design = linear_design(schema, s).ok()?;
+            if let Some(of) = s.output {
+                let config = models::output_config(of, s.grid_bits, epsilon);
+                planning::linear_output(&facts, &design, &config).ok()?
+            } else {
+                let config = linear_config(s, context.currency, &entry.payment).ok()?;
+                planning::linear(&facts, &design, &config).ok()?
+            }
+        }
         KindSpec::Covariance(s) => {
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::covariance(&facts, s.columns.len(), s.data_norm, &payment)?

@@ -13,8 +13,8 @@ use crate::bayes::Named;
 use crate::budget::Payment;
 use crate::formula::{self, Family, Response};
 use crate::kinds::{
-    Clip, CovarianceSpec, Lambda, LogisticSpec, Point, Projection, PureNoise, RegressSpec, Repair,
-    Reported, Scaling, ThresholdSpec, VerifySpec,
+    Clip, CovarianceSpec, Lambda, LinearOutput, LogisticSpec, Point, Projection, PureNoise,
+    RegressSpec, Repair, Reported, Scaling, ThresholdSpec, VerifySpec,
 };
 use crate::model::Examined;
 use crate::outcome::Refusal;
@@ -160,6 +160,20 @@ pub(super) fn noise(noise: PureNoise) -> linear::PureNoise {
         PureNoise::Auto => linear::PureNoise::Auto,
         PureNoise::Laplace => linear::PureNoise::Laplace,
         PureNoise::Norm => linear::PureNoise::Norm,
+    }
+}
+
+pub(super) fn output_config(
+    of: LinearOutput,
+    grid_bits: u32,
+    epsilon: &Rational,
+) -> linear::OutputConfig {
+    let default = linear::OutputConfig::new(epsilon.clone());
+    linear::OutputConfig {
+        penalty: of.lambda,
+        coefficient_norm: of.coefficient_norm.unwrap_or(default.coefficient_norm),
+        grid_bits,
+        ..default
     }
 }
 

@@ -62,11 +62,19 @@ pub(super) fn section(n: usize, r: &Release<'_>, relation: Option<&str>) -> Stri
     let _ = write!(
         out,
         r#"<p class="reading"><strong>How to read this.</strong> {}</p>"#,
-        escape(super::roc::reading(r.kind, r.value).unwrap_or_else(|| words::reading(r.kind)))
+        escape(reading(r.kind, r.value))
     );
     out.push_str(&receipt(r));
     out.push_str("</section>");
     out
+}
+
+/// How to read a release of this kind.
+fn reading(kind: &str, v: &Value) -> &'static str {
+    if kind == "linear" && text(v, "perturbation").is_some() {
+        return words::OUTPUT_PERTURBATION;
+    }
+    super::roc::reading(kind, v).unwrap_or_else(|| words::reading(kind))
 }
 
 /// What was released, in one line of HTML; empty when the value says nothing about it.
@@ -76,8 +84,15 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
     match kind {
         "logistic" | "linear" | "regress" | "naive_bayes" => {
             let formula = code("formula").unwrap_or_default();
+            let kept = num(v, "candidates").map_or_else(String::new, |all| {
+                let kept = list(v, "features").len();
+                format!(
+                    "; conditions and words: {kept} kept, of {}",
+                    words::number(all)
+                )
+            });
             match code("positive").filter(|_| !matches!(kind, "linear" | "regress")) {
-                Some(p) => format!("{formula}, positive outcome {p}"),
+                Some(p) => format!("{formula}, positive outcome {p}{kept}"),
                 None => formula,
             }
         }

@@ -157,7 +157,31 @@ fn odds(v: &Value) -> String {
     fold("Coefficients", &head, rows, false)
 }
 
+/// Coefficients of output perturbation: the noise is all that is known of their errors.
+fn perturbed(v: &Value) -> String {
+    let rows = list(v, "terms")
+        .iter()
+        .map(|t| {
+            let noise = num(t, "noise_error");
+            let shown = |key: &str| {
+                num(t, key).map_or_else(|| words::NONE.to_owned(), |x| words::to_error(x, noise))
+            };
+            let name = escape(&text(t, "name").unwrap_or_default());
+            vec![name, shown("estimate"), shown("noise_error")]
+        })
+        .collect();
+    let head = [
+        ("term", Set::Text),
+        ("estimate", Set::Number),
+        ("std. deviation of the noise", Set::Number),
+    ];
+    fold("Coefficients", &head, rows, false)
+}
+
 fn linear(v: &Value) -> String {
+    if text(v, "perturbation").is_some() {
+        return perturbed(v);
+    }
     let rows = list(v, "terms")
         .iter()
         .map(|t| {

@@ -614,6 +614,11 @@ pub(super) fn reading(kind: &str) -> &'static str {
     }
 }
 
+/// How to read a linear regression whose noise is on the coefficients.
+pub(super) const OUTPUT_PERTURBATION: &str = "Noise was added to the coefficients of a ridge fit. Each coefficient is shrunk toward zero by the penalty and then \
+    moved by the noise, whose standard deviation is stated; what sampling adds is not known here, so there are no intervals. A \
+    linear release by noisy moments has them.";
+
 /// A flag as a sentence; an unknown flag is shown as it is written.
 pub(super) fn flag(flag: &str) -> String {
     let code = flag.trim().replace('-', "_");
@@ -644,6 +649,9 @@ pub(super) fn flag(flag: &str) -> String {
         }
         "threshold_not_measured" => "The curve has no measured threshold; ½ is used.",
         "projection_not_needed" => "The projection would not have reduced the number of columns, so none was made.",
+        "no_standard_errors" => {
+            "There are no standard errors, intervals or tests: they need the residual variance and how the columns vary together, which are not part of this release, and the penalty shrinks all coefficients toward 0. The noise alone is stated."
+        }
         "rows_clipped" => "Long rows were shortened before fitting, at a released limit.",
         "constant_term" => "A term is constant over its declared bounds; it was left out and has coefficient 0.",
         "eigenvalues_floored" => {
@@ -876,6 +884,7 @@ mod tests {
             "no_cells_above_noise",
             "flat_box",
             "rows_clipped",
+            "no_standard_errors",
             "constant_term",
             "eigenvalues_floored",
             "residual_below_noise",

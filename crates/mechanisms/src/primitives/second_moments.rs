@@ -165,7 +165,7 @@ pub(super) struct Shape {
     pub(super) dimension: usize,
     pub(super) bits: u32,
     /// Upper bound on ‖z‖².
-    squared_norm: Rational,
+    pub(super) squared_norm: Rational,
     /// Upper bound on Σ|z_i|.
     sum: Rational,
 }

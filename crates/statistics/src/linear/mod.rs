@@ -6,6 +6,7 @@
 
 mod equation;
 mod fit;
+mod output;
 mod step;
 mod sweep;
 
@@ -24,6 +25,8 @@ use crate::zcdp::epsilon_of_pure;
 pub(crate) use equation::Equation;
 pub use equation::{Options, Prediction};
 pub(crate) use fit::triangle;
+pub(crate) use output::expected;
+pub use output::{OutputConfig, prepare_output};
 pub use step::PureNoise;
 pub(crate) use step::Step;
 pub use sweep::sweep;

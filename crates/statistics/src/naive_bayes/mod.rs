@@ -31,6 +31,8 @@
 
 mod classifier;
 
+use std::collections::HashSet;
+
 use reticent_accounting::{AccountingError, Event, Rational};
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold};
 use reticent_mechanisms::primitives::{ItemCounts, Payment, Sums};
@@ -371,12 +373,15 @@ impl NaiveBayes {
         }
     }
 
-    /// Positions of the sparse features that are used.
+    /// Where the sparse features begin.
+    fn sparse(&self) -> usize {
+        let last = self.places.last();
+        last.map_or(0, |p| p.first + Place::counts(p.levels.len()))
+    }
+
+    /// Positions of the sparse features that are used; best first if they were chosen.
     fn used(&self, items: &[Vec<f64>], classes: &[f64]) -> Vec<usize> {
-        let sparse = self
-            .places
-            .last()
-            .map_or(0, |p| p.first + Place::counts(p.levels.len()));
+        let sparse = self.sparse();
         let all = sparse..items.len();
         let Some((scoring, keep)) = self.config.keep else {
             return all.collect();
@@ -390,12 +395,23 @@ impl NaiveBayes {
                 other => other.of(two(c), two(classes)),
             })
             .collect();
-        let mut used: Vec<usize> = kept(&scores, keep)
-            .into_iter()
-            .map(|i| i + sparse)
+        let best = kept(&scores, keep).into_iter();
+        best.map(|i| i + sparse).collect()
+    }
+
+    /// The formula without the features that were not chosen, and the chosen ones, best first; nothing without a choice.
+    fn chosen(&self, used: &[usize]) -> Option<(Vec<Term>, Vec<&String>)> {
+        self.config.keep?;
+        let names: Vec<&String> = used.iter().filter_map(|i| self.names.get(*i)).collect();
+        let kept: HashSet<&String> = names.iter().copied().collect();
+        let dropped: HashSet<&String> = (self.names.iter().skip(self.sparse()))
+            .filter(|n| !kept.contains(n))
             .collect();
-        used.sort_unstable();
-        used
+        let stays = |t: &&Term| match t {
+            Term::Indicator { feature, .. } => !dropped.contains(feature),
+            Term::Linear { .. } | Term::Square { .. } => true,
+        };
+        Some((self.formula.iter().filter(stays).cloned().collect(), names))
     }
 }
 
@@ -452,7 +468,9 @@ impl Mechanism for NaiveBayes {
             .chunks(self.classes.len())
             .map(|c| c.iter().map(|n| real(*n)).collect())
             .collect();
-        let used = self.used(&counts, &sizes);
+        let mut used = self.used(&counts, &sizes);
+        let chosen = self.chosen(&used);
+        used.sort_unstable();
         let smoothing = self.config.smoothing.unwrap_or((2.0 * sd).max(1.0));
         let mut classifier = Classifier::of_classes(self.classes.clone(), &sizes);
         for place in &self.places {
@@ -486,8 +504,14 @@ impl Mechanism for NaiveBayes {
             "noise_sd": numbers(&[sd])[0],
         });
         let mut value = with_metadata(value, &classifier.to_json());
-        if let Some(terms) = terms(&self.formula, &classifier) {
+        let formula = chosen.as_ref().map_or(&self.formula, |c| &c.0);
+        if let Some(terms) = terms(formula, &classifier) {
             value = with_metadata(value, &json!({ "terms": terms }));
+        }
+        if let Some((_, features)) = chosen {
+            let candidates = self.names.len().saturating_sub(self.sparse());
+            let choice = json!({ "features": features, "candidates": candidates });
+            value = with_metadata(value, &choice);
         }
         Ok(Answer {
             value: with_metadata(value, &self.metadata),

@@ -280,7 +280,7 @@ fn untied(facts: &Facts<'_>, models: &[Examined]) -> Result<(), StatisticsError>
     let values = |column: usize| match facts.schema.columns.get(column).map(|c| &c.kind) {
         Some(Kind::Integer { lower, upper }) => upper.abs_diff(*lower).saturating_add(1),
         Some(Kind::Levels { levels, .. }) => levels.len() as u64,
-        Some(Kind::Real { lower, upper }) if lower == upper => 1,
+        Some(Kind::Real { lower, upper }) if lower >= upper => 1,
         _ => u64::MAX,
     };
     for model in models {

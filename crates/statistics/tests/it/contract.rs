@@ -274,6 +274,15 @@ fn kinds() -> Vec<(&'static str, Make)> {
             linear::prepare(f, &design(0, true, 6), &config)
         }),
     ));
+    for p in [0, 4] {
+        all.push((
+            "linear",
+            Box::new(move |f, e| {
+                let config = linear::OutputConfig::new(e.clone());
+                linear::prepare_output(f, &design(p, true, 6), &config)
+            }),
+        ));
+    }
     all
 }
 
