@@ -151,6 +151,7 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
                 stop,
                 simulate,
                 analyst,
+                ..stream::Options::default()
             };
             let ran = stream::run(&config, &options, &mut note)?;
             note(&format!(

@@ -82,7 +82,7 @@ mod tests {
         let text = |[top, source, ticks, more]: [&str; 4]| {
             format!(
                 "format = 1\nname = \"t\"\nepsilon = 1\nstates = [\"a\"]\n{top}\n[source]\npath = \"-\"\nformat = \"csv\"\n\
-                 {source}\n[ticks]\nwidth = 1\nstart = 0\n{ticks}\n{more}\n"
+                 {source}\n[ticks]\nwidth = 1\nstart = 0\nclock = \"events\"\n{ticks}\n{more}\n"
             )
         };
         let path = Path::new("stream.toml");

@@ -16,8 +16,10 @@ fn exact(tick: usize, series: usize) -> i64 {
     i64::try_from((tick * 7 + series * 13) % 11 * (series % 5)).unwrap()
 }
 
-/// Events of every tick, and a declaration.
-fn prepare(folder: &Path, method: &str) {
+/// Events of every tick, and a declaration. By the wall clock all ticks were due long ago, and close one after another
+/// once everything is read; marks come after every tick, and close it three ticks later.
+fn prepare(folder: &Path, method: &str, clock: &str) {
+    let marks = clock == "marks";
     let mut text = "time,state,n\n".to_owned();
     for tick in 0..TICKS {
         for series in 0..SERIES {
@@ -26,13 +28,19 @@ fn prepare(folder: &Path, method: &str) {
                 text.push_str(&format!("{tick},s{series},{n}\n"));
             }
         }
+        if marks {
+            text.push_str(&format!("{},tick,\n", tick + 1));
+        }
     }
     fs::write(folder.join("events.csv"), text).unwrap();
     let states: Vec<String> = (0..SERIES).map(|s| format!("\"s{s}\"")).collect();
     let config = format!(
-        "format = 1\nname = \"killed\"\nepsilon = 1\nstates = [{}]\n[source]\npath = \"events.csv\"\nformat = \"csv\"\ncount = \"n\"\n\
-         [ticks]\nwidth = 1\nstart = 0\nend = {TICKS}\n[method]\n{method}\n[output]\nreleases = \"out.jsonl\"\n",
-        states.join(", ")
+        "format = 1\nname = \"killed\"\nepsilon = 1\nstates = [{}]\n[source]\npath = \"events.csv\"\nformat = \"csv\"\ncount = \"n\"\n{}\
+         [ticks]\nwidth = 1\nstart = 0\nend = {TICKS}\nclock = \"{}\"\nlateness = {}\n[method]\n{method}\n[output]\nreleases = \"out.jsonl\"\n",
+        states.join(", "),
+        if marks { "mark = \"tick\"\n" } else { "" },
+        clock,
+        if marks { 3 } else { 0 },
     );
     fs::write(folder.join("stream.toml"), config).unwrap();
 }
@@ -99,14 +107,19 @@ fn kills() -> usize {
 /// With noise keyed by tick, the union of the runs is the uninterrupted run.
 #[test]
 fn killed_simulations_add_up() {
-    for method in ["kind = \"filter\"", "kind = \"pegasus\"\nthreshold = 4"] {
+    for (method, clock) in [
+        ("kind = \"filter\"", "events"),
+        ("kind = \"pegasus\"\nthreshold = 4", "events"),
+        ("kind = \"laplace\"", "marks"),
+        ("kind = \"laplace\"", "wall"),
+    ] {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        prepare(whole.path(), method);
-        prepare(parts.path(), method);
+        prepare(whole.path(), method, clock);
+        prepare(parts.path(), method, clock);
         let extra = ["--simulate", "11"];
         assert!(command(whole.path(), &extra).status().unwrap().success());
         kill_until_done(parts.path(), &extra, kills());
-        assert_eq!(lines(whole.path()), lines(parts.path()), "{method}");
+        assert_eq!(lines(whole.path()), lines(parts.path()), "{method} {clock}");
     }
 }
 
@@ -117,7 +130,7 @@ fn killed_simulations_add_up() {
 #[test]
 fn killed_streams_keep_their_releases_and_their_law() {
     let folder = tempfile::tempdir().unwrap();
-    prepare(folder.path(), "kind = \"laplace\"");
+    prepare(folder.path(), "kind = \"laplace\"", "events");
     kill_until_done(folder.path(), &[], kills());
     let (mut zeros, mut ones, mut n) = (0.0, 0.0, 0.0);
     for (t, line) in lines(folder.path()).iter().enumerate() {
@@ -157,7 +170,7 @@ fn standard_input_resumes_where_it_was_told() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let config = "format = 1\nname = \"piped\"\nepsilon = 1\nstates = [\"a\"]\n[source]\npath = \"-\"\nformat = \"jsonl\"\n\
-                  [ticks]\nwidth = 10\nstart = 0\n[output]\nreleases = \"out.jsonl\"\n";
+                  [ticks]\nwidth = 10\nstart = 0\nclock = \"events\"\n[output]\nreleases = \"out.jsonl\"\n";
     fs::write(folder.path().join("stream.toml"), config).unwrap();
     let feed = |times: &[i64]| {
         let mut child = command(folder.path(), &["--simulate", "3"])
@@ -190,7 +203,7 @@ fn a_signal_ends_it_cleanly() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let config = "format = 1\nname = \"piped\"\nepsilon = 1\nstates = [\"a\", \"ab\"]\n[source]\npath = \"-\"\nformat = \"csv\"\n\
-                  [ticks]\nwidth = 10\nstart = 0\n[output]\nreleases = \"out.jsonl\"\n";
+                  [ticks]\nwidth = 10\nstart = 0\nclock = \"events\"\n[output]\nreleases = \"out.jsonl\"\n";
     fs::write(folder.path().join("stream.toml"), config).unwrap();
     for (signal, rows, ticks) in [
         ("-TERM", "time,state\n1,a\n12,a\n25,a\n99,a", 2),
@@ -224,6 +237,34 @@ fn a_signal_ends_it_cleanly() {
     }
 }
 
+/// By the wall clock ticks close, and the stream ends, while standard input is open and says nothing or half a line.
+#[test]
+fn a_silent_input_does_not_hold_ticks_open() {
+    use std::io::Write;
+    use std::time::{SystemTime, UNIX_EPOCH};
+    for words in ["", "{\"time\": 1"] {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let start = now.as_secs();
+        let config = format!(
+            "format = 1\nname = \"live\"\nepsilon = 1\nstates = [\"a\"]\n[source]\npath = \"-\"\nformat = \"jsonl\"\ngrace = 0\n\
+             [ticks]\nwidth = 1\nstart = {start}\nend = {}\nclock = \"wall\"\n[output]\nreleases = \"out.jsonl\"\n",
+            start + 2
+        );
+        fs::write(folder.path().join("stream.toml"), config).unwrap();
+        let mut child = command(folder.path(), &["--simulate", "3"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(words.as_bytes()).unwrap();
+        input.flush().unwrap();
+        assert!(child.wait().unwrap().success());
+        drop(input);
+        assert_eq!(lines(folder.path()).len(), 2);
+    }
+}
+
 /// The shipped example, end to end: every tick of the week, both declarations, one payment each.
 #[test]
 fn the_flights_example_runs() {
@@ -250,9 +291,16 @@ fn the_flights_example_runs() {
         let statement: Value = serde_json::from_slice(&said.stdout).unwrap();
         assert_eq!(statement["series"], series);
         assert_eq!(statement["loss"]["added_or_removed"], "0.5");
+        assert_eq!(statement["clock"], "events");
         assert!(run(&[]).status.success());
         let text = fs::read_to_string(folder.path().join("out").join(out)).unwrap();
         assert_eq!(text.lines().count(), 2016);
         assert!(text.lines().all(|l| !l.contains("simulated")));
+        assert!(
+            text.lines()
+                .next()
+                .unwrap()
+                .contains("come in order to within")
+        );
     }
 }

@@ -18,6 +18,9 @@ pub struct Line {
     pub tick: i64,
     /// Where it begins, in units of the time field.
     pub from: i64,
+    /// On the first line: what is protected, and when that holds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub guarantee: String,
     /// Set in simulated runs: there is no guarantee.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,

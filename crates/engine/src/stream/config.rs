@@ -7,6 +7,7 @@ use reticent_accounting::{Rational, Relation, format_rational};
 use reticent_mechanisms::stream::{Forest, Split};
 use sha2::{Digest, Sha256};
 
+use super::clock::{CHOICES, Clock};
 use crate::document::{self, Item, Section};
 use crate::outcome::Refusal;
 
@@ -45,6 +46,11 @@ pub struct Source {
     pub unit: Option<String>,
     /// Field with a number of events of different units.
     pub count: Option<String>,
+    /// State of the rows that say what time it is, under `clock = "marks"`.
+    pub mark: Option<String>,
+    /// How long after a start no tick is closed by the wall clock, so that standard input can be sent again, in units of
+    /// the time field.
+    pub grace: i64,
 }
 
 /// `[ticks]`.
@@ -56,9 +62,11 @@ pub struct Ticks {
     pub start: i64,
     /// Where the stream ends, if it does.
     pub end: Option<i64>,
-    /// A tick closes once an event this much after its end has been seen.
+    /// What closes ticks.
+    pub clock: Clock,
+    /// A tick closes once the clock is this much past its end.
     pub lateness: i64,
-    /// Events more than this many ticks ahead of the last are bad lines.
+    /// Events more than this many ticks ahead of the clock are bad lines.
     pub max_ahead: i64,
 }
 
@@ -273,16 +281,17 @@ fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
         Some(item) => item.count(1, 1000, "Events of one person in one tick, 1 to 1000.")?,
     };
     let fix = "Add a table [source] with path, format, time and state.";
-    let source = read_source(&mut top.need("source", fix)?.section(fix)?, base)?;
+    let (mut source, grace) = read_source(&mut top.need("source", fix)?.section(fix)?, base)?;
     if per_unit > 1 && source.unit.is_none() {
         return Err(top
             .refuse("per_unit above 1 needs source.unit: the field that names the person")
             .accepting("Name the field, or leave per_unit out."));
     }
-    let fix = "Add a table [ticks] with width and start.";
+    let fix = "Add a table [ticks] with width, start and clock.";
     let ticks = read_ticks(&mut top.need("ticks", fix)?.section(fix)?)?;
     let day = read_day(top)?;
     let (names, states, forest) = read_series(top)?;
+    source.grace = check_clock(top, &ticks, &source, grace, &names)?;
     let method = match top.get("method") {
         None => Method::Filter {
             season: None,
@@ -377,7 +386,7 @@ fn digest(config: &Config) -> [u8; 32] {
     hash.update(b"reticent stream\n");
     let states: BTreeMap<&String, &u32> = config.states.iter().collect();
     let text = format!(
-        "{:?}\n{:?}\n{}\n{}\n{:?} {:?} {:?} {:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
+        "{:?}\n{:?}\n{}\n{}\n{:?} {:?} {:?} {:?} {:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
         config.name,
         config.relation,
         format_rational(&config.epsilon),
@@ -386,6 +395,7 @@ fn digest(config: &Config) -> [u8; 32] {
         config.source.state,
         config.source.unit,
         config.source.count,
+        config.source.mark,
         config.ticks,
         config.day,
         config.names,
@@ -397,7 +407,8 @@ fn digest(config: &Config) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn read_source(section: &mut Section<'_>, base: &Path) -> Result<Source, Refusal> {
+/// The source, and its `grace` as declared.
+fn read_source(section: &mut Section<'_>, base: &Path) -> Result<(Source, Option<i64>), Refusal> {
     let path = section.need("path", "A file, a folder, or \"-\" for standard input.")?;
     let path = path.text("A file, a folder, or \"-\" for standard input.")?;
     let input = match path {
@@ -420,13 +431,29 @@ fn read_source(section: &mut Section<'_>, base: &Path) -> Result<Source, Refusal
     let time = field("time")?.unwrap_or_else(|| "time".to_owned());
     let state = field("state")?.unwrap_or_else(|| "state".to_owned());
     let (unit, count) = (field("unit")?, field("count")?);
+    let mark = match section.get("mark") {
+        None => None,
+        Some(item) => Some(item.name("The state of marks, such as \"tick\".")?),
+    };
+    if mark.as_ref().is_some_and(|m| m.is_empty() || m != m.trim()) {
+        return Err(section
+            .refuse(
+                "the state of marks is empty or has spaces around it; states are read without them",
+            )
+            .accepting("A name such as \"tick\"."));
+    }
+    let fix = "A whole number, in units of the time field.";
+    let grace = match section.get("grace") {
+        None => None,
+        Some(item) => Some(item.integer(0, MOST, fix)?),
+    };
     if unit.is_some() && count.is_some() {
         return Err(section
             .refuse("a count of events cannot name a unit")
             .accepting("Leave out `count` or `unit`."));
     }
     section.finish()?;
-    Ok(Source {
+    let source = Source {
         input,
         format,
         follow,
@@ -434,11 +461,97 @@ fn read_source(section: &mut Section<'_>, base: &Path) -> Result<Source, Refusal
         state,
         unit,
         count,
-    })
+        mark,
+        grace: 0,
+    };
+    Ok((source, grace))
+}
+
+/// Times and lengths are at most this.
+const MOST: i64 = 1 << 52;
+
+/// What the clock needs of the source, and what belongs to another clock. Gives the grace of standard input.
+fn check_clock(
+    top: &Section<'_>,
+    ticks: &Ticks,
+    source: &Source,
+    grace: Option<i64>,
+    names: &[String],
+) -> Result<i64, Refusal> {
+    match (&source.mark, ticks.clock) {
+        (None, Clock::Marks) => {
+            return Err(top
+                .refuse("clock = \"marks\" needs source.mark: the state of the rows that say what time it is")
+                .accepting("Write mark = \"tick\" under [source], or choose another clock."));
+        }
+        (Some(_), Clock::Wall { .. } | Clock::Events) => {
+            return Err(top
+                .refuse("source.mark belongs to clock = \"marks\"")
+                .accepting("Leave `mark` out, or choose clock = \"marks\"."));
+        }
+        (Some(mark), Clock::Marks) if names.contains(mark) => {
+            return Err(top
+                .refuse(format!(
+                    "source.mark is {mark}, which is also a state or group: events would be taken for marks"
+                ))
+                .accepting("Give marks a state of their own."));
+        }
+        _ => {}
+    }
+    match ticks.clock {
+        Clock::Wall { per_second } if source.input == Input::Standard => {
+            Ok(grace.unwrap_or(per_second * 10))
+        }
+        _ if grace.is_some() => Err(top
+            .refuse("source.grace is for standard input under clock = \"wall\"")
+            .accepting(
+                "Leave it out: files are read to their present end, however long it takes.",
+            )),
+        _ => Ok(0),
+    }
+}
+
+/// `clock` and `time_unit`.
+fn read_clock(section: &mut Section<'_>) -> Result<Clock, Refusal> {
+    let kind = match section.get("clock") {
+        None => {
+            return Err(section
+                .refuse("ticks.clock is missing: say what closes a tick")
+                .accepting(CHOICES));
+        }
+        Some(item) => {
+            let words = [
+                ("wall", Clock::Wall { per_second: 1 }),
+                ("marks", Clock::Marks),
+                ("events", Clock::Events),
+            ];
+            if item
+                .text(CHOICES)
+                .is_ok_and(|t| !words.iter().any(|w| w.0 == t))
+            {
+                return Err(item.refuse("no such clock").accepting(CHOICES));
+            }
+            item.word(&words)?
+        }
+    };
+    let unit = match section.get("time_unit") {
+        None => None,
+        Some(item) => Some(item.word(&[
+            ("seconds", 1),
+            ("milliseconds", 1000),
+            ("microseconds", 1_000_000),
+        ])?),
+    };
+    match (kind, unit) {
+        (Clock::Wall { .. }, Some(per_second)) => Ok(Clock::Wall { per_second }),
+        (_, Some(_)) => Err(section
+            .refuse("ticks.time_unit is for clock = \"wall\": it says how times compare with this machine's clock")
+            .accepting("Leave it out.")),
+        (kind, None) => Ok(kind),
+    }
 }
 
 fn read_ticks(section: &mut Section<'_>) -> Result<Ticks, Refusal> {
-    const MOST: i64 = 1 << 52;
     let fix = "A whole number, in units of the time field.";
     let width = section.need("width", fix)?.integer(1, MOST, fix)?;
     let start = section.need("start", fix)?.integer(-MOST, MOST, fix)?;
@@ -446,6 +559,7 @@ fn read_ticks(section: &mut Section<'_>) -> Result<Ticks, Refusal> {
         None => None,
         Some(item) => Some(item.integer(start, MOST, fix)?),
     };
+    let clock = read_clock(section)?;
     let mut or = |key, default| -> Result<i64, Refusal> {
         section
             .get(key)
@@ -457,6 +571,7 @@ fn read_ticks(section: &mut Section<'_>) -> Result<Ticks, Refusal> {
         width,
         start,
         end,
+        clock,
         lateness,
         max_ahead,
     })

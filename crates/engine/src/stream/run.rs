@@ -1,12 +1,11 @@
 //! The loop: events into ticks, ticks into releases, each durable before it is published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use reticent_accounting::{Cost, Currency, Rational, Relation, format_rational};
 use reticent_ledger::{Identity, Ledger, RequestId};
@@ -19,10 +18,11 @@ use reticent_noise::Seeded;
 use serde_json::json;
 
 use super::analysis::{Analysis, Line};
+use super::clock::{self, Clock, Watch};
 use super::config::{Config, Input, Method};
 use super::file_failed;
 use super::page::Page;
-use super::source::{Event, Place, Read1, Reader};
+use super::source::{Event, Place, Read1, Reader, Row};
 use super::store::{Progress, Store, chain, private};
 use crate::failure::Failure;
 use crate::outcome::Refusal;
@@ -34,8 +34,10 @@ pub struct Options {
     pub simulate: Option<u64>,
     /// Whose spend it is.
     pub analyst: Option<String>,
-    /// Set to end after the current line and the ticks it closes; whatever was released is complete on disk.
+    /// Set to end after the current line or tick; whatever was released is complete on disk.
     pub stop: Arc<AtomicBool>,
+    /// Where the time comes from.
+    pub watch: Watch,
 }
 
 /// What a run did.
@@ -90,21 +92,7 @@ pub fn statement(config: &Config) -> serde_json::Value {
         Relation::AddRemove => &config.epsilon + &config.epsilon,
         Relation::ReplaceOne => config.epsilon.clone(),
     };
-    let alone = match config.relation {
-        Relation::AddRemove => config.epsilon.clone(),
-        Relation::ReplaceOne => &config.epsilon / Rational::from(2_u8),
-    };
-    let unit = match &config.source.unit {
-        Some(field) => format!(
-            "the events of one {field} within one tick, at most {} of them",
-            config.per_unit
-        ),
-        None => "one event".to_owned(),
-    };
-    let words = format!(
-        "Protected is {unit}. Whoever is present at m ticks is protected by m times the loss: at 12 ticks by {}.",
-        format_rational(&(&alone * Rational::from(12_u8)))
-    );
+    let alone = alone(config);
     let per_day = config
         .day
         .as_ref()
@@ -114,14 +102,39 @@ pub fn statement(config: &Config) -> serde_json::Value {
         "series": config.names.len(),
         "epsilon": format_rational(&config.epsilon),
         "neighbours": config.relation.to_string(),
+        "clock": config.ticks.clock.name(),
         "loss": {
             "added_or_removed": format_rational(&alone),
             "another_state_in_the_same_tick": format_rational(&stream.swap_loss(&context)),
             "any_other_replacement": format_rational(&other),
             "most_per_person_and_day": per_day,
         },
-        "words": words,
+        "words": words(config),
     })
+}
+
+/// What is protected, and when that holds.
+fn words(config: &Config) -> String {
+    let unit = match &config.source.unit {
+        Some(field) => format!(
+            "the events of one {field} within one tick, at most {} of them",
+            config.per_unit
+        ),
+        None => "one event".to_owned(),
+    };
+    format!(
+        "Protected is {unit}. Whoever is present at m ticks is protected by m times the loss: at 12 ticks by {}. {}",
+        format_rational(&(alone(config) * Rational::from(12_u8))),
+        clock::words(config)
+    )
+}
+
+/// The loss when a unit's events of a tick are added or removed.
+fn alone(config: &Config) -> Rational {
+    match config.relation {
+        Relation::AddRemove => config.epsilon.clone(),
+        Relation::ReplaceOne => &config.epsilon / Rational::from(2_u8),
+    }
 }
 
 /// A paid session, or a simulation.
@@ -201,12 +214,18 @@ pub fn run(
         publisher.again(tick, body)
     })?;
     publisher.flush()?;
-    if config.source.input == Input::Standard {
-        say(&json!({"resume_from": config.begin(progress.ticks)}).to_string());
-    }
     let standard = config.source.input == Input::Standard;
+    let mut refused = HashSet::new();
+    let (mut from, mut reached, mut clock) = (Place::default(), Place::default(), i64::MIN);
+    if standard {
+        say(&json!({"resume_from": config.begin(progress.ticks)}).to_string());
+    } else {
+        refused = store.refused()?;
+        (from, reached, clock) = (progress.place, progress.reached, progress.clock);
+    }
     let mut running = Loop {
         config,
+        options,
         engine,
         store,
         state,
@@ -217,22 +236,19 @@ pub fn run(
         next: progress.ticks,
         first: progress.ticks,
         head: progress.head,
-        watermark: i64::MIN,
-        ahead: progress.ticks,
-        reached: if standard {
-            Place::default()
-        } else {
-            progress.reached
-        },
+        clock,
+        caught_up: from >= reached,
+        due: None,
+        patience: i64::MIN,
+        reached,
+        refused,
+        fresh: Vec::new(),
         bad: 0,
     };
-    let from = if standard {
-        Place::default()
-    } else {
-        progress.place
-    };
-    let mut reader = Reader::new(&config.source, from).until(&options.stop);
-    running.read(&mut reader, &options.stop)
+    if standard {
+        running.patience = running.now().saturating_add(config.source.grace);
+    }
+    running.read(&mut Reader::new(&config.source, from, &options.watch))
 }
 
 fn damaged(config: &Config) -> Failure {
@@ -358,8 +374,17 @@ struct Pending {
     first: Place,
 }
 
+/// Ticks that are due by the wall clock, and what is read of files before they are closed.
+struct Due {
+    /// What the clock showed.
+    at: i64,
+    /// Where the files ended then.
+    end: Place,
+}
+
 struct Loop<'a> {
     config: &'a Config,
+    options: &'a Options,
     engine: Engine,
     store: Store,
     state: State,
@@ -370,39 +395,58 @@ struct Loop<'a> {
     next: i64,
     first: i64,
     head: [u8; 32],
-    watermark: i64,
-    ahead: i64,
+    /// The wall clock, the last mark, or the largest time of an event; `i64::MIN` if nothing is known yet.
+    clock: i64,
+    /// Whether everything an earlier run had read at its last commit is read again.
+    caught_up: bool,
+    due: Option<Due>,
+    /// Until then standard input may send once more what was lost, and the wall clock closes nothing.
+    patience: i64,
     reached: Place,
+    /// Lines that an earlier run found too far ahead.
+    refused: HashSet<Place>,
+    /// The same of this run, with their ticks, not yet committed.
+    fresh: Vec<(Place, i64)>,
     bad: u64,
 }
 
 impl Loop<'_> {
-    fn read(&mut self, reader: &mut Reader, stop: &AtomicBool) -> Result<Running, Failure> {
-        while !stop.load(Ordering::Relaxed) && !self.ended() {
-            let read = reader.read()?;
-            // told to stop while waiting: what came last may be half a line, and is read again next time
-            if stop.load(Ordering::Relaxed) {
+    fn read(&mut self, reader: &mut Reader) -> Result<Running, Failure> {
+        loop {
+            self.settle(reader)?;
+            if self.stopped() || self.ended() {
                 break;
             }
+            let limit = match &self.due {
+                _ if !self.caught_up => Some(&self.reached),
+                due => due.as_ref().map(|d| &d.end),
+            };
+            let read = reader.read(limit)?;
+            // told to stop while waiting: what came last may be half a line, and is read again next time
+            if self.stopped() {
+                break;
+            }
+            self.hear(reader, &read)?;
             match read {
-                Read1::Line(place, Ok(event)) => self.take(&place, &event, reader)?,
+                Read1::Line(place, Ok(Row::Event(event))) => self.take(&place, &event)?,
+                Read1::Line(place, Ok(Row::Mark(time))) => self.mark(&place, time)?,
                 Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line)?,
+                Read1::Wait => self.publisher.flush()?,
+                Read1::End if !self.caught_up => self.caught_up = true,
+                Read1::End if self.due.is_some() => self.close_due(reader)?,
                 Read1::End if self.config.source.follow => {
-                    self.publisher.flush()?;
-                    std::thread::sleep(Duration::from_millis(100));
+                    self.pause()?;
+                    self.options.watch.0.wait();
                 }
                 Read1::End => {
-                    while !self.ended()
-                        && self.config.ticks.end.is_some()
-                        && !stop.load(Ordering::Relaxed)
-                    {
-                        self.close(reader)?;
+                    if self.config.ticks.end.is_some() {
+                        self.close_while(reader, |_| true)?;
                     }
                     break;
                 }
             }
         }
-        self.publisher.flush()?;
+        self.pause()?;
         Ok(Running {
             ticks: self.next,
             new: self.next - self.first,
@@ -410,12 +454,109 @@ impl Loop<'_> {
         })
     }
 
+    /// Writes what has not been written yet.
+    fn pause(&mut self) -> Result<(), Failure> {
+        if !self.fresh.is_empty() {
+            self.store.refuse(&self.fresh)?;
+            self.fresh.clear();
+        }
+        self.publisher.flush()
+    }
+
+    fn stopped(&self) -> bool {
+        self.options.stop.load(Ordering::Relaxed)
+    }
+
     fn ended(&self) -> bool {
         self.config.last().is_some_and(|last| self.next >= last)
     }
 
-    fn take(&mut self, place: &Place, event: &Event, reader: &Reader) -> Result<(), Failure> {
-        let ticks = &self.config.ticks;
+    /// The wall clock, if it is what closes ticks.
+    fn now(&self) -> i64 {
+        match self.config.ticks.clock {
+            Clock::Wall { per_second } => self.options.watch.read(per_second),
+            Clock::Marks | Clock::Events => i64::MAX,
+        }
+    }
+
+    /// Whether the next tick closes when the clock shows this.
+    fn is_due(&self, clock: i64) -> bool {
+        let end = self.config.begin(self.next + 1);
+        clock >= end.saturating_add(self.config.ticks.lateness)
+    }
+
+    /// Closes what the clock says. Nothing is closed before everything is read that an earlier run had read.
+    ///
+    /// By the wall clock, for files: first the clock is read, then the present end of the source, and what lies before it
+    /// is read before the ticks are closed, so that an event is late or not by its own arrival.
+    fn settle(&mut self, reader: &Reader) -> Result<(), Failure> {
+        if self.config.ticks.clock.is_wall() {
+            if self.config.source.input == Input::Standard {
+                return Ok(());
+            }
+            self.clock = self.now();
+            if self.caught_up && self.due.is_none() && self.is_due(self.clock) {
+                self.due = Some(Due {
+                    at: self.clock,
+                    end: reader.present_end()?,
+                });
+            }
+            return Ok(());
+        }
+        if self.caught_up {
+            let clock = self.clock;
+            self.close_while(reader, |l| l.is_due(clock))?;
+        }
+        Ok(())
+    }
+
+    /// By the wall clock, for standard input: the clock is the time at which a line had come, so that ticks that were due by
+    /// then are closed before it is taken in; in silence, and at the end, it is the time up to which nothing else came.
+    fn hear(&mut self, reader: &Reader, read: &Read1) -> Result<(), Failure> {
+        let Clock::Wall { per_second } = self.config.ticks.clock else {
+            return Ok(());
+        };
+        if self.config.source.input != Input::Standard {
+            return Ok(());
+        }
+        let end = *read == Read1::End;
+        self.clock = if end {
+            self.now()
+        } else {
+            clock::units(reader.arrived(), per_second)
+        };
+        let clock = self.clock;
+        if end || clock >= self.patience {
+            self.close_while(reader, |l| l.is_due(clock))?;
+        }
+        Ok(())
+    }
+
+    /// Closes the ticks that wait for it.
+    fn close_due(&mut self, reader: &Reader) -> Result<(), Failure> {
+        let Some(due) = self.due.take() else {
+            return Ok(());
+        };
+        self.close_while(reader, |l| l.is_due(due.at))
+    }
+
+    fn close_while(
+        &mut self,
+        reader: &Reader,
+        more: impl Fn(&Self) -> bool,
+    ) -> Result<(), Failure> {
+        while !self.ended() && !self.stopped() && more(self) {
+            self.close(reader)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a line was read by an earlier run before its last commit.
+    fn again(&self, place: &Place) -> bool {
+        *place < self.reached
+    }
+
+    fn take(&mut self, place: &Place, event: &Event) -> Result<(), Failure> {
         let Some(tick) = self.config.tick_of(event.time) else {
             return self.reject(place, "before the start", &format!("{event:?}"));
         };
@@ -423,8 +564,8 @@ impl Loop<'_> {
             "after the end"
         } else if tick < self.next {
             "late: its tick is closed"
-        } else if tick - self.ahead.max(self.next) > ticks.max_ahead {
-            "too far ahead of the last event"
+        } else if self.far(place, tick) {
+            "too far ahead of the clock"
         } else {
             ""
         };
@@ -443,17 +584,31 @@ impl Loop<'_> {
             None => pending.tally.admit_many(*node, event.count),
             Some(unit) => pending.tally.admit(Some(unit), *node),
         }
-        self.ahead = self.ahead.max(tick);
-        self.watermark = self.watermark.max(event.time);
-        while !self.ended()
-            && self
-                .config
-                .begin(self.next + 1)
-                .saturating_add(ticks.lateness)
-                <= self.watermark
-        {
-            self.close(reader)?;
+        if !self.config.ticks.clock.is_public() {
+            self.clock = self.clock.max(event.time);
         }
+        Ok(())
+    }
+
+    /// Whether a line is too far ahead of the clock, which an earlier run may have found when the clock showed less.
+    fn far(&mut self, place: &Place, tick: i64) -> bool {
+        if self.again(place) || self.refused.contains(place) {
+            return self.refused.contains(place);
+        }
+        let now = self.config.tick_of(self.clock).unwrap_or(0).max(self.next);
+        let far = tick - now > self.config.ticks.max_ahead;
+        if far && self.config.source.input != Input::Standard {
+            self.fresh.push((place.clone(), tick));
+        }
+        far
+    }
+
+    /// The clock is the latest mark: one that goes back changes nothing.
+    fn mark(&mut self, place: &Place, time: i64) -> Result<(), Failure> {
+        if time < self.clock {
+            return self.reject(place, "a mark before the last one", &time.to_string());
+        }
+        self.clock = time;
         Ok(())
     }
 
@@ -474,18 +629,31 @@ impl Loop<'_> {
             let ticked = self.engine.tick(tick, &mut self.state, tally, &plan)?;
             self.analysis.line(tick, &ticked)
         };
+        let simulated = matches!(self.engine, Engine::Simulated(..));
         let line = Line {
-            simulated: matches!(self.engine, Engine::Simulated(..)),
+            simulated,
+            guarantee: if tick == 0 && !simulated {
+                words(self.config)
+            } else {
+                String::new()
+            },
             ..line
         };
         let body = serde_json::to_string(&line).map_err(|_| damaged(self.config))?;
         self.head = chain(&self.head, &body);
         let here = reader.place();
-        let place = self.open.values().map(|p| &p.first).min().unwrap_or(&here);
-        let groups = self.state.encode();
-        self.store
-            .commit(tick, &body, &self.head, &groups, place, &here)?;
+        let first = self.open.values().map(|p| &p.first).min();
         self.next += 1;
+        let progress = Progress {
+            ticks: self.next,
+            head: self.head,
+            groups: self.state.encode(),
+            place: first.unwrap_or(&here).clone(),
+            reached: here,
+            clock: self.clock,
+        };
+        let tick = self.store.commit(&body, &progress, &self.fresh)?;
+        self.fresh.clear();
         if let Some(page) = &self.page {
             page.push(&body);
         }
@@ -494,7 +662,7 @@ impl Loop<'_> {
 
     /// A line that cannot be used, for the curator's eyes; once, also when it is read again after a restart.
     fn reject(&mut self, place: &Place, why: &str, line: &str) -> Result<(), Failure> {
-        if *place < self.reached {
+        if self.again(place) {
             return Ok(());
         }
         self.bad += 1;

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::Watch;
 use super::config::{Format, Input, Source};
 use super::file_failed;
 use crate::failure::Failure;
@@ -19,7 +20,7 @@ use crate::failure::Failure;
 const LONGEST: usize = 1 << 20;
 
 /// A place between two lines: file name within the source, and bytes into it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// The file; empty for standard input.
     pub file: String,
@@ -40,12 +41,23 @@ pub struct Event {
     pub count: i64,
 }
 
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// Something happened.
+    Event(Event),
+    /// It is this late, says the producer; no event.
+    Mark(i64),
+}
+
 /// What reading gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read1 {
     /// A line that starts here.
-    Line(Place, Result<Event, Bad>),
-    /// Nothing more for now (following) or for good.
+    Line(Place, Result<Row, Bad>),
+    /// Standard input is open, but has been silent for a moment.
+    Wait,
+    /// Nothing more: for now, for good, or before the limit.
     End,
 }
 
@@ -63,8 +75,13 @@ pub struct Reader {
     source: Source,
     from: Place,
     open: Option<Open>,
-    stop: Arc<AtomicBool>,
+    watch: Watch,
+    /// When what standard input gave last had come, or up to when it was silent.
+    arrived: Arc<AtomicI64>,
 }
+
+/// What came from standard input, and when (in microseconds since 1970); nothing at its end.
+pub type Chunk = (i64, std::io::Result<Vec<u8>>);
 
 struct Open {
     name: String,
@@ -73,6 +90,10 @@ struct Open {
     lines: Box<dyn BufRead + Send>,
     offset: u64,
     header: Option<Columns>,
+    /// The beginning of a line of standard input that has not come in whole.
+    begun: Vec<u8>,
+    /// Bytes of a line that is too long, while its end is looked for.
+    skipped: Option<u64>,
 }
 
 /// Which column holds what.
@@ -86,20 +107,35 @@ struct Columns {
 
 impl Reader {
     /// Starts at a place.
-    pub fn new(source: &Source, from: Place) -> Self {
+    pub fn new(source: &Source, from: Place, watch: &Watch) -> Self {
         Self {
             source: source.clone(),
             from,
             open: None,
-            stop: Arc::default(),
+            watch: watch.clone(),
+            arrived: Arc::new(AtomicI64::new(i64::MIN)),
         }
     }
 
-    /// Ends waiting for standard input once this is set. What is read afterwards may be half a line.
-    #[must_use]
-    pub fn until(mut self, stop: &Arc<AtomicBool>) -> Self {
-        self.stop = Arc::clone(stop);
-        self
+    /// When the last line of standard input had come in whole; after [`Read1::Wait`] a moment up to which all is read.
+    pub fn arrived(&self) -> i64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Where a source of files ends at present.
+    pub fn present_end(&self) -> Result<Place, Failure> {
+        let Input::Path(path) = &self.source.input else {
+            return Ok(self.place());
+        };
+        let Some((name, file)) = files(path)?.pop_back() else {
+            return Ok(self.place());
+        };
+        let facts =
+            std::fs::metadata(&file).map_err(|e| file_failed(&file, "events cannot be read", e))?;
+        Ok(Place {
+            file: name,
+            offset: facts.len(),
+        })
     }
 
     /// Where the next line starts.
@@ -113,9 +149,12 @@ impl Reader {
         )
     }
 
-    /// The next line. [`Read1::End`] may be followed by more when the source grows.
-    pub fn read(&mut self) -> Result<Read1, Failure> {
+    /// The next line, if it starts before the limit. [`Read1::End`] may be followed by more when the source grows.
+    pub fn read(&mut self, limit: Option<&Place>) -> Result<Read1, Failure> {
         loop {
+            if limit.is_some_and(|l| self.place() >= *l) {
+                return Ok(Read1::End);
+            }
             if self.open.is_none() && !self.open_next()? {
                 return Ok(Read1::End);
             }
@@ -139,6 +178,7 @@ impl Reader {
                     };
                     return Ok(Read1::Line(place, Err(bad)));
                 }
+                Line::Waiting => return Ok(Read1::Wait),
                 Line::Partial | Line::End => {
                     // a later file: this one is complete
                     if !self.step()? {
@@ -149,7 +189,7 @@ impl Reader {
         }
     }
 
-    fn parse(&mut self, bytes: Vec<u8>) -> Option<Result<Event, Bad>> {
+    fn parse(&mut self, bytes: Vec<u8>) -> Option<Result<Row, Bad>> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(e) => {
@@ -179,7 +219,7 @@ impl Reader {
                         }
                         Err("a header without the declared fields")
                     }
-                    Some(columns) => from_fields(columns, &fields),
+                    Some(columns) => from_fields(&self.source, columns, &fields),
                 }
             }
         };
@@ -189,7 +229,7 @@ impl Reader {
         }))
     }
 
-    fn parse_json(&self, line: &str) -> Result<Event, &'static str> {
+    fn parse_json(&self, line: &str) -> Result<Row, &'static str> {
         let value: serde_json::Value = serde_json::from_str(line).map_err(|_| "not JSON")?;
         let text = |key: &str| match value.get(key) {
             Some(serde_json::Value::String(s)) => Some(s.clone()),
@@ -199,7 +239,8 @@ impl Reader {
             _ => None,
         };
         let source = &self.source;
-        event(
+        row(
+            source,
             text(&source.time).as_deref(),
             text(&source.state),
             source
@@ -220,9 +261,11 @@ impl Reader {
                 self.open = Some(Open {
                     name: String::new(),
                     path: None,
-                    lines: Box::new(BufReader::new(Fed::standard_input(&self.stop))),
+                    lines: Box::new(Fed::new(&self.watch, &self.arrived)),
                     offset: 0,
                     header: None,
+                    begun: Vec::new(),
+                    skipped: None,
                 });
                 Ok(true)
             }
@@ -275,67 +318,93 @@ impl Reader {
             lines: Box::new(BufReader::new(file)),
             offset,
             header,
+            begun: Vec::new(),
+            skipped: None,
         })
     }
 }
 
-/// Standard input by way of a thread, so that waiting for it can be broken off. At most four buffers are read ahead.
+/// Standard input by way of a thread, so that nobody waits for it long and that it is known when something came. At most
+/// four buffers are read ahead.
 struct Fed {
-    chunks: Receiver<std::io::Result<Vec<u8>>>,
-    present: std::io::Cursor<Vec<u8>>,
-    stop: Arc<AtomicBool>,
+    chunks: Receiver<Chunk>,
+    present: Vec<u8>,
+    used: usize,
+    watch: Watch,
+    arrived: Arc<AtomicI64>,
 }
 
 impl Fed {
-    fn standard_input(stop: &Arc<AtomicBool>) -> Self {
-        let (sender, chunks) = sync_channel(4);
-        std::thread::spawn(move || {
-            let mut input = std::io::stdin().lock();
-            loop {
-                let mut chunk = vec![0; 1 << 16];
-                let read = input.read(&mut chunk).map(|n| {
-                    chunk.truncate(n);
-                    chunk
-                });
-                if read
-                    .as_ref()
-                    .is_err_and(|e| e.kind() == std::io::ErrorKind::Interrupted)
-                {
-                    continue;
-                }
-                let last = !read.as_ref().is_ok_and(|c| !c.is_empty());
-                if sender.send(read).is_err() || last {
-                    return;
-                }
-            }
-        });
+    fn new(watch: &Watch, arrived: &Arc<AtomicI64>) -> Self {
+        let chunks = watch.0.input().unwrap_or_else(|| standard_input(watch));
         Self {
             chunks,
-            present: std::io::Cursor::new(Vec::new()),
-            stop: Arc::clone(stop),
+            present: Vec::new(),
+            used: 0,
+            watch: watch.clone(),
+            arrived: Arc::clone(arrived),
         }
     }
 }
 
-impl Read for Fed {
-    /// Nothing at the end, and when told to stop.
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+fn standard_input(watch: &Watch) -> Receiver<Chunk> {
+    let (sender, chunks) = sync_channel(4);
+    let watch = watch.clone();
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
         loop {
-            let n = self.present.read(out)?;
-            if n > 0 || out.is_empty() {
-                return Ok(n);
+            let mut chunk = vec![0; 1 << 16];
+            let read = input.read(&mut chunk).map(|n| {
+                chunk.truncate(n);
+                chunk
+            });
+            if read
+                .as_ref()
+                .is_err_and(|e| e.kind() == ErrorKind::Interrupted)
+            {
+                continue;
             }
-            match self.chunks.recv_timeout(Duration::from_millis(50)) {
-                Ok(Ok(chunk)) if chunk.is_empty() => return Ok(0),
-                Ok(Ok(chunk)) => self.present = std::io::Cursor::new(chunk),
-                Ok(Err(e)) => return Err(e),
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => {
-                    return Ok(0);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+            let last = !read.as_ref().is_ok_and(|c| !c.is_empty());
+            if sender.send((watch.0.now(), read)).is_err() || last {
+                return;
             }
         }
+    });
+    chunks
+}
+
+impl BufRead for Fed {
+    /// Nothing at the end; [`ErrorKind::WouldBlock`] after a moment of silence.
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.used >= self.present.len() {
+            (self.used, self.present) = (0, Vec::new());
+            // what came before this moment is here when the wait is over
+            let since = self.watch.0.now();
+            match self.chunks.recv_timeout(Duration::from_millis(50)) {
+                Ok((at, chunk)) => {
+                    self.present = chunk?;
+                    self.arrived.store(at, Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.arrived.store(since, Ordering::Relaxed);
+                    return Err(ErrorKind::WouldBlock.into());
+                }
+            }
+        }
+        Ok(self.present.get(self.used..).unwrap_or_default())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.used += bytes;
+    }
+}
+
+impl Read for Fed {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.fill_buf()?.read(out)?;
+        self.consume(n);
+        Ok(n)
     }
 }
 
@@ -343,6 +412,7 @@ enum Line {
     Whole(Vec<u8>),
     TooLong,
     Partial,
+    Waiting,
     End,
 }
 
@@ -351,21 +421,35 @@ impl Open {
     fn line(&mut self) -> Result<Line, Failure> {
         let path = self.path.clone().unwrap_or_else(|| "standard input".into());
         let failed = |e| file_failed(&path, "events cannot be read", e);
-        let mut bytes = Vec::new();
-        let read = (&mut self.lines)
-            .take(LONGEST as u64)
-            .read_until(b'\n', &mut bytes)
-            .map_err(failed)?;
-        if read == 0 {
+        if let Some(skipped) = &mut self.skipped {
+            match skip(&mut self.lines, skipped) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Line::Waiting),
+                done => done.map_err(failed)?,
+            }
+            self.offset += *skipped;
+            self.skipped = None;
+            return Ok(Line::TooLong);
+        }
+        let room = LONGEST.saturating_sub(self.begun.len()) as u64;
+        match (&mut self.lines)
+            .take(room)
+            .read_until(b'\n', &mut self.begun)
+        {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Line::Waiting),
+            read => read.map_err(failed)?,
+        };
+        let bytes = std::mem::take(&mut self.begun);
+        if bytes.is_empty() {
             return Ok(Line::End);
         }
         if bytes.last() != Some(&b'\n') {
-            if read == LONGEST {
-                self.offset += LONGEST as u64 + skip(&mut self.lines).map_err(failed)?;
-                return Ok(Line::TooLong);
+            if bytes.len() >= LONGEST {
+                self.skipped = Some(LONGEST as u64);
+                return self.line();
             }
             let Some(path) = &self.path else {
                 // the last line of standard input
+                self.offset += bytes.len() as u64;
                 return Ok(Line::Whole(bytes));
             };
             // read it again when it is complete
@@ -374,26 +458,26 @@ impl Open {
             self.lines = Box::new(BufReader::new(file));
             return Ok(Line::Partial);
         }
-        self.offset += read as u64;
+        self.offset += bytes.len() as u64;
         Ok(Line::Whole(bytes))
     }
 }
 
-/// Skips to after the end of the line; gives the bytes skipped.
-fn skip(lines: &mut dyn BufRead) -> std::io::Result<u64> {
-    let mut total = 0;
+/// Skips to after the end of the line, and counts the bytes skipped.
+fn skip(lines: &mut dyn BufRead, total: &mut u64) -> std::io::Result<()> {
     loop {
         let buffer = lines.fill_buf()?;
         if buffer.is_empty() {
-            return Ok(total);
+            return Ok(());
         }
         if let Some(at) = buffer.iter().position(|b| *b == b'\n') {
             lines.consume(at + 1);
-            return Ok(total + at as u64 + 1);
+            *total += at as u64 + 1;
+            return Ok(());
         }
         let all = buffer.len();
         lines.consume(all);
-        total += all as u64;
+        *total += all as u64;
     }
 }
 
@@ -445,9 +529,10 @@ fn columns(source: &Source, header: &[String]) -> Option<Columns> {
     })
 }
 
-fn from_fields(columns: &Columns, fields: &[String]) -> Result<Event, &'static str> {
+fn from_fields(source: &Source, columns: &Columns, fields: &[String]) -> Result<Row, &'static str> {
     let get = |i: usize| fields.get(i).cloned();
-    event(
+    row(
+        source,
         get(columns.time).as_deref(),
         get(columns.state),
         columns
@@ -459,7 +544,7 @@ fn from_fields(columns: &Columns, fields: &[String]) -> Result<Event, &'static s
     )
 }
 
-/// A field: not declared, declared and missing, or there.
+/// A field: not declared, declared and missing (or empty), or there.
 enum Field {
     Undeclared,
     Missing,
@@ -468,36 +553,52 @@ enum Field {
 
 impl Field {
     fn of(text: Option<String>) -> Self {
-        text.map_or(Self::Missing, Self::Text)
+        text.filter(|t| !t.trim().is_empty())
+            .map_or(Self::Missing, Self::Text)
     }
 }
 
-fn event(
+/// Counts above this are cut to it, so that one event more or less changes a count by at most one.
+const MOST: i64 = 1 << 40;
+
+/// A number of events, from 0 on.
+fn number(text: &str) -> Option<i64> {
+    let text = text.trim();
+    match text.parse::<i64>() {
+        Ok(count) => (count >= 0).then_some(count.min(MOST)),
+        Err(_) => (text.parse::<f64>().ok()? >= MOST as f64).then_some(MOST),
+    }
+}
+
+fn row(
+    source: &Source,
     time: Option<&str>,
     state: Option<String>,
     unit: Field,
     count: Field,
-) -> Result<Event, &'static str> {
+) -> Result<Row, &'static str> {
     let time = time
         .and_then(|t| t.trim().parse::<i64>().ok())
         .ok_or("the time is not a whole number")?;
     let state = state.ok_or("there is no state")?;
+    if source.mark.as_deref() == Some(state.trim()) {
+        return Ok(Row::Mark(time));
+    }
     let unit = match unit {
         Field::Undeclared => None,
+        // many people without a name must not pass for one person, whose first event alone counts
         Field::Missing => return Err("there is no unit"),
         Field::Text(unit) => Some(unit.into_bytes()),
     };
     let count = match count {
         Field::Undeclared => Some(1),
         Field::Missing => None,
-        Field::Text(count) => count.trim().parse::<i64>().ok(),
+        Field::Text(count) => number(&count),
     };
-    Ok(Event {
+    Ok(Row::Event(Event {
         time,
         state: state.trim().to_owned(),
         unit,
-        count: count
-            .filter(|c| (0..=1 << 40).contains(c))
-            .ok_or("the count is not a whole number from 0 to 2^40")?,
-    })
+        count: count.ok_or("the count is not a whole number from 0 on")?,
+    }))
 }

@@ -3,6 +3,7 @@
 //! It holds the exact counts of open groups, so it is as confidential as the events: mode 0600, and never copied to
 //! where releases go. The filters are not in it; they are computed again from the released lines.
 
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,8 @@ use crate::outcome::Refusal;
 const TABLES: &str = "
     CREATE TABLE stream (id INTEGER PRIMARY KEY CHECK (id = 0), digest BLOB NOT NULL, simulated INTEGER NOT NULL) STRICT;
     CREATE TABLE ticks (tick INTEGER PRIMARY KEY, body TEXT NOT NULL, head BLOB NOT NULL) STRICT;
-    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, reached TEXT NOT NULL) STRICT;
+    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, reached TEXT NOT NULL, clock INTEGER NOT NULL) STRICT;
+    CREATE TABLE refused (file TEXT NOT NULL, offset INTEGER NOT NULL, tick INTEGER NOT NULL, PRIMARY KEY (file, offset)) STRICT;
 ";
 
 /// The open database of a stream.
@@ -27,7 +29,7 @@ pub struct Store {
 }
 
 /// What a restart goes on from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Ticks committed.
     pub ticks: i64,
@@ -39,6 +41,21 @@ pub struct Progress {
     pub place: Place,
     /// How far it was read.
     pub reached: Place,
+    /// What the clock showed: the last mark, or the largest time of an event.
+    pub clock: i64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            ticks: 0,
+            head: [0; 32],
+            groups: Vec::new(),
+            place: Place::default(),
+            reached: Place::default(),
+            clock: i64::MIN,
+        }
+    }
 }
 
 impl Store {
@@ -124,9 +141,9 @@ impl Store {
         let Some((tick, head)) = last else {
             return Ok(Progress::default());
         };
-        let (groups, place, reached): (Vec<u8>, String, String) = c
-            .query_row("SELECT groups, place, reached FROM state", [], |r| {
-                Ok((r.get(0)?, r.get(1)?, r.get(2)?))
+        let (groups, place, reached, clock): (Vec<u8>, String, String, i64) = c
+            .query_row("SELECT groups, place, reached, clock FROM state", [], |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
             })
             .map_err(failed)?;
         let read = |text: &str| {
@@ -140,19 +157,46 @@ impl Store {
             groups,
             place: read(&place)?,
             reached: read(&reached)?,
+            clock,
         })
     }
 
-    /// Makes a tick durable: its line, the open groups, and where to read on, all or nothing.
+    /// Lines that were too far ahead of the clock when they were read: whoever reads them again decides the same.
+    pub fn refused(&self) -> Result<HashSet<Place>, Failure> {
+        let failed = |e: rusqlite::Error| broken(&self.path, &e);
+        let mut query = self
+            .connection
+            .prepare("SELECT file, offset FROM refused")
+            .map_err(failed)?;
+        let rows = query
+            .query_map([], |r| {
+                let offset = r.get::<_, i64>(1)?.unsigned_abs();
+                Ok(Place {
+                    file: r.get(0)?,
+                    offset,
+                })
+            })
+            .map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Makes a tick durable: its line, the open groups, where to read on, and which lines were `refused` (with the ticks
+    /// they name), all or nothing. Gives the tick.
     pub fn commit(
         &mut self,
-        tick: i64,
         body: &str,
-        head: &[u8; 32],
-        groups: &[u8],
-        place: &Place,
-        reached: &Place,
-    ) -> Result<(), Failure> {
+        progress: &Progress,
+        refused: &[(Place, i64)],
+    ) -> Result<i64, Failure> {
+        let Progress {
+            head,
+            groups,
+            place,
+            reached,
+            clock,
+            ..
+        } = progress;
+        let tick = progress.ticks - 1;
         let path = self.path.clone();
         let failed = |e: rusqlite::Error| broken(&path, &e);
         let write = self.connection.transaction().map_err(failed)?;
@@ -162,9 +206,25 @@ impl Store {
             .map_err(failed)?;
         let text = |p: &Place| serde_json::to_string(p).unwrap_or_default();
         write
-            .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3)")
-            .and_then(|mut s| s.execute(params![groups, text(place), text(reached)]))
+            .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3, ?4)")
+            .and_then(|mut s| s.execute(params![groups, text(place), text(reached), clock]))
             .map_err(failed)?;
+        insert(&write, refused).map_err(failed)?;
+        // what is not read again, or is late by now
+        write
+            .prepare_cached("DELETE FROM refused WHERE tick <= ?1 OR (file, offset) < (?2, ?3)")
+            .and_then(|mut s| s.execute(params![tick, place.file, signed(place)]))
+            .map_err(failed)?;
+        write.commit().map_err(failed)?;
+        Ok(tick)
+    }
+
+    /// Makes durable which lines were refused, between ticks.
+    pub fn refuse(&mut self, refused: &[(Place, i64)]) -> Result<(), Failure> {
+        let path = self.path.clone();
+        let failed = |e: rusqlite::Error| broken(&path, &e);
+        let write = self.connection.transaction().map_err(failed)?;
+        insert(&write, refused).map_err(failed)?;
         write.commit().map_err(failed)
     }
 
@@ -203,6 +263,19 @@ impl Store {
         ))
         .into()
     }
+}
+
+fn signed(place: &Place) -> i64 {
+    i64::try_from(place.offset).unwrap_or(i64::MAX)
+}
+
+fn insert(write: &Connection, refused: &[(Place, i64)]) -> rusqlite::Result<()> {
+    for (place, tick) in refused {
+        write
+            .prepare_cached("INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3)")?
+            .execute(params![place.file, signed(place), tick])?;
+    }
+    Ok(())
 }
 
 /// The head of the chain after a line.

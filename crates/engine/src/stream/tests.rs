@@ -9,11 +9,14 @@ use reticent_accounting::{Rational, Relation};
 use reticent_ledger::Ledger;
 
 use super::analysis::Line;
+use super::clock::Watch;
 use super::config::Config;
 use super::run::{Options, Running, run, statement};
-use super::source::{Place, Read1, Reader};
+use super::source::{Place, Read1, Reader, Row};
 use super::store::Store;
 use crate::failure::Failure;
+
+mod clocks;
 
 const BASE: &str = r#"
 format = 1
@@ -27,6 +30,7 @@ format = "csv"
 width = 10
 start = 0
 end = 200
+clock = "events"
 [output]
 releases = "out.jsonl"
 "#;
@@ -323,10 +327,63 @@ fn declarations_are_checked() {
             "threshold",
         ),
         ("[source]", "[[alarm]]\nkind = \"up\"\n[source]", "known"),
+        (
+            "clock = \"events\"\n",
+            "",
+            "\"wall\": ticks close by this machine's clock",
+        ),
+        (
+            "clock = \"events\"\n",
+            "",
+            "\"marks\": ticks close by rows in the source",
+        ),
+        (
+            "clock = \"events\"\n",
+            "",
+            "\"events\": ticks close by the times of the events",
+        ),
+        ("\"events\"", "\"even\"", "no such clock"),
+        ("\"events\"", "3", "text"),
+        ("\"events\"", "\"marks\"", "needs source.mark"),
+        (
+            "format = \"csv\"",
+            "format = \"csv\"\nmark = \"tick\"",
+            "belongs to clock = \"marks\"",
+        ),
+        ("\"events\"", "\"events\"\nlateness = -1", "between"),
+        (
+            "\"events\"",
+            "\"wall\"\nlateness = 9223372036854775807",
+            "between",
+        ),
+        ("\"events\"", "\"wall\"\nmax_ahead = -1", "between"),
+        (
+            "\"events\"",
+            "\"events\"\ntime_unit = \"seconds\"",
+            "is for clock = \"wall\"",
+        ),
+        ("\"events\"", "\"wall\"\ntime_unit = \"hours\"", "known"),
+        (
+            "format = \"csv\"",
+            "format = \"csv\"\ngrace = 1",
+            "standard input",
+        ),
     ];
     for (from, to, says) in cases {
         let refused = Config::parse(&BASE.replace(from, to), file).unwrap_err();
         assert!(refused.to_string().contains(says), "{to}: {refused}");
+    }
+    let marks = |mark: &str| {
+        let text = BASE.replace("\"events\"", "\"marks\"").replace(
+            "format = \"csv\"",
+            &format!("format = \"csv\"\nmark = \"{mark}\""),
+        );
+        Config::parse(&text, file)
+    };
+    assert!(marks("tick").is_ok());
+    for (mark, says) in [("a", "also a state"), ("", "empty"), (" tick", "spaces")] {
+        let refused = marks(mark).unwrap_err();
+        assert!(refused.to_string().contains(says), "{mark}: {refused}");
     }
 }
 
@@ -345,13 +402,13 @@ fn growing_folders_are_read_in_order() {
         .replace("events.csv", "in")
         .replace("\"csv\"", "\"jsonl\"");
     let config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
-    let mut reader = Reader::new(&config.source, Place::default());
+    let mut reader = Reader::new(&config.source, Place::default(), &Watch::default());
     let time = |read: Read1| match read {
-        Read1::Line(_, Ok(event)) => event.time,
+        Read1::Line(_, Ok(Row::Event(event))) => event.time,
         other => panic!("{other:?}"),
     };
-    assert_eq!(time(reader.read().unwrap()), 1);
-    assert_eq!(reader.read().unwrap(), Read1::End);
+    assert_eq!(time(reader.read(None).unwrap()), 1);
+    assert_eq!(reader.read(None).unwrap(), Read1::End);
     let place = reader.place();
     let mut file = fs::OpenOptions::new()
         .append(true)
@@ -359,11 +416,14 @@ fn growing_folders_are_read_in_order() {
         .unwrap();
     file.write_all(b"te\": \"a\"}\nnonsense\n").unwrap();
     fs::write(data.join("2.jsonl"), "{\"time\": 3, \"state\": \"a\"}\n").unwrap();
-    for reader in [&mut reader, &mut Reader::new(&config.source, place)] {
-        assert_eq!(time(reader.read().unwrap()), 2);
-        assert!(matches!(reader.read().unwrap(), Read1::Line(_, Err(_))));
-        assert_eq!(time(reader.read().unwrap()), 3);
-        assert_eq!(reader.read().unwrap(), Read1::End);
+    for reader in [
+        &mut reader,
+        &mut Reader::new(&config.source, place, &Watch::default()),
+    ] {
+        assert_eq!(time(reader.read(None).unwrap()), 2);
+        assert!(matches!(reader.read(None).unwrap(), Read1::Line(_, Err(_))));
+        assert_eq!(time(reader.read(None).unwrap()), 3);
+        assert_eq!(reader.read(None).unwrap(), Read1::End);
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Opened {
 ///
 /// # Claim
 /// The stream's event is on disk as spent before a session exists. Ticks cost nothing more, being parallel (each unit
-/// is in one tick), as long as no tick is stepped twice with both results handed out: the caller stores every tick
+/// is in one tick, under the assumptions of [`Stream`](super::Stream) on ticks), as long as no tick is stepped twice with both results handed out: the caller stores every tick
 /// durably before it publishes anything of it, and goes on from the stored state.
 /// # Checked by
 /// `stream::tests::opening_is_paid_once`, `hostile::a_stream_is_not_opened_on_another_payment`

@@ -40,7 +40,14 @@ pub struct Grouper {
 /// the same tick (a change of state); calibrated for replace-one all three are halved. A person present at m ticks
 /// is protected by m times that.
 /// # Assumptions
-/// Each tick's plan is a function of public facts and of outputs of earlier ticks only.
+/// Each tick's plan is a function of public facts and of outputs of earlier ticks only. An event enters the [`Tally`] of
+/// one tick or of none, and which one is decided by its own time, its own arrival and a public clock (this machine's, or
+/// marks that the producer writes whatever the events are), never by other events; so do the ticks close, and the number
+/// of ticks stepped so far is public. Hence streams that differ in one unit's events of one tick give the same tallies
+/// at all ticks but that one, and streams in which it is replaced the same at all but two. Where the caller lets
+/// events close ticks (`clock = "events"`), this holds only among streams in order to within the lateness and without gaps
+/// above `max_ahead`: in those no event is late or too far ahead, so that each is in the tick of its time; one event that
+/// breaks the promise can move any number of others, and how many ticks were stepped so far is not protected.
 /// # Sensitivity
 /// One event at (leaf, t) adds 1 to the counts of the nodes on one path at one tick. In the groupers see [`Group`].
 /// # Noise
@@ -57,7 +64,8 @@ pub struct Grouper {
 /// Integers; scales are rounded up. Counts are cut to 0..=2⁴⁰ (1-Lipschitz). A node whose g differs from that of its
 /// open group has the group closed first, a decision made from plans.
 /// # Checked by
-/// `streams::counts_matrix`, `streams::plans_enumerated`, `streams::grouper_enumerated`, `streams::swaps_of_state`
+/// `streams::counts_matrix`, `streams::plans_enumerated`, `streams::grouper_enumerated`, `streams::swaps_of_state`,
+/// `stream::tests::clocks::one_event_changes_one_tick` (the assumption on ticks, for each clock and across restarts)
 /// # References
 /// `privacy.md` §9; `decisions.md` §2.9; Chen 2018, chapter 5; Dwork, Naor, Pitassi, Rothblum 2010 (event level).
 #[derive(Clone, Debug, PartialEq)]
@@ -149,7 +157,9 @@ fn laplace(sensitivity: u8, e: &Rational) -> Result<Lattice, StreamError> {
 ///
 /// # Claim
 /// A person (or other unit) adds at most k to all nodes together, at most 1 to each; later and repeated events of a
-/// unit beyond that are left out. An event without a unit is a unit of its own.
+/// unit beyond that are left out, which is decided by the events of the same unit in the same tick alone. An event
+/// without a unit is a unit of its own. Where a unit has more than k, one event less lets in another of the same unit:
+/// a change of state within the tick.
 /// # Checked by
 /// `a_unit_is_bounded`
 #[derive(Clone)]
