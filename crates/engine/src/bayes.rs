@@ -534,11 +534,8 @@ fn metadata(
         "columns": Schema { columns: columns.collect() },
     });
     if let (false, Value::Object(fields)) = (texts.is_empty(), &mut facts) {
-        let about = |t: &&Tokens| {
-            let names = t.column.vocabulary.names();
-            json!({"column": t.column.name, "slots": t.column.most, "words": names})
-        };
-        fields.insert("texts".to_owned(), texts.iter().map(about).collect());
+        let about = texts.iter().map(|t| tokens::public(&t.column));
+        fields.insert("texts".to_owned(), about.collect());
     }
     facts
 }
