@@ -230,7 +230,9 @@ fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Que
         | KindSpec::Threshold(_)
         | KindSpec::NaiveBayes(_)
         | KindSpec::Select(_)
-        | KindSpec::Verify(_) => return None,
+        | KindSpec::Verify(_)
+        | KindSpec::CrossValidation(_)
+        | KindSpec::Decisions(_) => return None,
     })
 }
 

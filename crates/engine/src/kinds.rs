@@ -17,6 +17,7 @@ use reticent_statistics::simple::{Search, Sides};
 use reticent_statistics::{accuracy, counters, selection};
 use serde_json::{Value, json};
 
+use crate::folds::CrossValidationSpec;
 use crate::formula;
 pub use models::{
     CovarianceSpec, Lambda, LogisticExtra, Point, Projection, PureNoise, RegressSpec, Repair,
@@ -24,7 +25,7 @@ pub use models::{
 };
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 21] = [
+pub(crate) const NAMES: [&str; 22] = [
     "count",
     "sum",
     "mean",
@@ -46,6 +47,7 @@ pub(crate) const NAMES: [&str; 21] = [
     "residuals",
     "binned_residuals",
     "verify",
+    "cross_validation",
 ];
 
 /// Bins of a numeric column that declares none.
@@ -100,6 +102,10 @@ pub enum KindSpec {
     BinnedResiduals(BinnedResidualsSpec),
     /// A yes or no about one coefficient of a regression on the confidential rows.
     Verify(VerifySpec),
+    /// What a model says of records it has not seen, over several folds; read off the evaluations of the folds.
+    CrossValidation(CrossValidationSpec),
+    /// Records by outcome and by what a model says at probability ½; an evaluation of a fold.
+    Decisions(AucSpec),
 }
 
 /// Fields of a `sum`.
@@ -380,6 +386,18 @@ pub(crate) const ROC_COUNTS: [(&str, Method); 8] = [
 pub(crate) const DECIDE_AT: [f64; 1] = [0.5];
 
 impl RocSpec {
+    /// All by rule.
+    pub(crate) fn plain(model: ModelRef) -> Self {
+        Self {
+            models: vec![model],
+            bins: None,
+            threshold_share: None,
+            thresholds: Thresholds::Medians,
+            counts: Method::Identity,
+            decide_at: DECIDE_AT.to_vec(),
+        }
+    }
+
     fn canonical(&self) -> Value {
         let fields = json!({
             "bins": self.bins,
@@ -448,7 +466,7 @@ impl KindSpec {
             Self::Count => "count",
             Self::Sum(_) => "sum",
             Self::Mean(_) => "mean",
-            Self::Crosstab(_) => "crosstab",
+            Self::Crosstab(_) | Self::Decisions(_) => "crosstab",
             Self::Histogram(_) => "histogram",
             Self::Quantiles(_) => "quantiles",
             Self::Bounds(_) => "bounds",
@@ -466,12 +484,16 @@ impl KindSpec {
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
             Self::Verify(_) => "verify",
+            Self::CrossValidation(_) => "cross_validation",
         }
     }
 
     /// Whether it is computed from released values alone and costs nothing.
     pub fn is_free(&self) -> bool {
-        matches!(self, Self::Regress(_) | Self::Threshold(_))
+        matches!(
+            self,
+            Self::Regress(_) | Self::Threshold(_) | Self::CrossValidation(_)
+        )
     }
 
     /// The part it reads when the plan has a split and names none: fits train, diagnostics test.
@@ -494,7 +516,8 @@ impl KindSpec {
         match self {
             Self::Regress(s) => vec![&s.from],
             Self::Threshold(s) => vec![&s.from],
-            Self::Auc(s) => vec![&s.model],
+            Self::Auc(s) | Self::Decisions(s) => vec![&s.model],
+            Self::CrossValidation(s) => s.evaluations.iter().collect(),
             Self::Roc(s) => s.models.iter().collect(),
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
@@ -637,6 +660,8 @@ impl KindSpec {
             ),
             Self::Select(s) => s.canonical(),
             Self::Verify(s) => s.canonical(),
+            Self::CrossValidation(s) => s.canonical(),
+            Self::Decisions(_) => json!({"decisions": "0.5"}),
         }
     }
 }

@@ -175,7 +175,7 @@ fn released(model: &str, key: &str) -> Result<(std::path::PathBuf, Value), Failu
 }
 
 /// What the two predicted classes of a logistic model are called.
-fn classes(response: &Response, family: Family) -> Option<(String, String)> {
+pub(crate) fn classes(response: &Response, family: Family) -> Option<(String, String)> {
     let (
         Response::Binary {
             levels, positive, ..

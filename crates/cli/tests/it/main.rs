@@ -4,6 +4,7 @@ mod architecture;
 mod audit;
 mod bad_input;
 mod examples;
+mod folds;
 mod late;
 mod lessons;
 mod streams;

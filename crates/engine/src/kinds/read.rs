@@ -19,6 +19,7 @@ use super::{
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
+use crate::folds::CrossValidationSpec;
 use crate::formula;
 use crate::outcome::Refusal;
 use crate::plan::{ReleaseSpec, formula_text, unknown_kind};
@@ -105,6 +106,9 @@ impl KindSpec {
             }),
             "binned_residuals" => Self::BinnedResiduals(binned_residuals(section, earlier)?),
             "verify" => Self::Verify(VerifySpec::read(section)?),
+            "cross_validation" => {
+                Self::CrossValidation(CrossValidationSpec::read(section, earlier)?)
+            }
             other => return Err(unknown_kind(&item, other)),
         };
         Ok(kind)

@@ -22,6 +22,26 @@ pub(super) fn numbers(kind: &str, v: &Value) -> String {
     match kind {
         "count" | "sum" | "mean" | "bounds" | "threshold" | "auc" | "verify" => String::new(),
         "logistic" | "naive_bayes" => logistic(v),
+        "cross_validation" => fold(
+            "Folds",
+            &[
+                ("fold", Set::Number),
+                (words::measure(v), Set::Number),
+                ("95 % interval", Set::Text),
+            ],
+            list(v, "folds")
+                .iter()
+                .map(|f| {
+                    let estimate = num(f, "estimate");
+                    vec![
+                        cell(num(f, "fold")),
+                        estimate.map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 3)),
+                        escape(&words::interval(num(f, "low"), num(f, "high"))),
+                    ]
+                })
+                .collect(),
+            true,
+        ),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),
         "roc" => {
