@@ -81,7 +81,7 @@ impl CrossValidationSpec {
         };
         let (selected, many) = match &found.kind {
             KindSpec::Logistic(s) => (s.features.is_some(), !s.extra.levels.is_empty()),
-            KindSpec::NaiveBayes(s) => (s.features.is_some(), false),
+            KindSpec::NaiveBayes(s) => (s.features.is_some(), !s.levels.is_empty()),
             other => {
                 return Err(item
                     .refuse(format!(
@@ -98,9 +98,7 @@ impl CrossValidationSpec {
         }
         if many {
             return Err(item
-                .refuse(
-                    "it fits several levels against the rest; folds are evaluated for two classes",
-                )
+                .refuse("it tells several levels apart; folds are evaluated for two classes")
                 .accepting("Write positive = \"…\" with one level."));
         }
         let fix = "Write folds = 5; from 2 to 20 are accepted, because every fold gets 1/folds of the budget and of the records.";
@@ -448,6 +446,10 @@ mod tests {
             ),
             (
                 "kind = \"logistic\"\nformula = \"z ~ x\"\npositive = [\"a\", \"b\", \"c\"]\nepsilon = 1",
+                "two classes",
+            ),
+            (
+                "kind = \"naive_bayes\"\nformula = \"z ~ x\"\npositive = [\"a\", \"b\", \"c\"]\nepsilon = 1",
                 "two classes",
             ),
         ] {

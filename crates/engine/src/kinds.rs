@@ -324,6 +324,8 @@ pub struct NaiveBayesSpec {
     pub formula: String,
     /// The outcome level that counts as positive.
     pub positive: Option<String>,
+    /// All levels of the outcome, to be told apart; empty: two classes.
+    pub levels: Vec<String>,
     /// Pseudo-count; a public rule on the noise chooses it if absent.
     pub smoothing: Option<f64>,
     /// The release whose choice among the formula's features is used.
@@ -656,7 +658,15 @@ impl KindSpec {
             }
             Self::NaiveBayes(s) => with(
                 json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing}),
-                |fields| Selected::canonical(s.features.as_ref(), fields),
+                |fields| {
+                    // an order of its own says nothing: classes come as they are declared
+                    let mut levels = s.levels.clone();
+                    levels.sort_unstable();
+                    if !levels.is_empty() {
+                        fields.insert("levels".to_owned(), json!(levels));
+                    }
+                    Selected::canonical(s.features.as_ref(), fields);
+                },
             ),
             Self::Select(s) => s.canonical(),
             Self::Verify(s) => s.canonical(),

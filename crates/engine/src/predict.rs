@@ -23,9 +23,9 @@ use crate::tokens;
 /// Predicts every row of a CSV file (also .gz) with a model given as `release.json#id`.
 ///
 /// The result is CSV with one line per row: for a logistic model `probability` and `class` (the positive
-/// level from the threshold on), for a linear one `prediction`; with one level against the rest, `probability` is that of the
-/// most probable level, its share of the sum over the levels, and a column `P(level)` follows for each level. The threshold is
-/// ½, a number, or a released one, `release.json#id`. A row with a missing or undeclared cell has empty predictions; a text is
+/// level from the threshold on), for a linear one `prediction`; of more than two classes, `probability` is that of the
+/// most probable level, and a column `P(level)` follows for each level (with one level against the rest, shares of the sum over the
+/// levels). The threshold is ½, a number, or a released one, `release.json#id`. A row with a missing or undeclared cell has empty predictions; a text is
 /// never missing. Numbers are clamped to the bounds the model was fitted under. Columns that the model does not use are ignored.
 pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<String, Failure> {
     let (path, value) = released(model, "model")?;
@@ -39,11 +39,11 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         })?;
     let texts = tokens::released(&value).map_err(&refuse)?;
     let threshold = threshold.map(threshold_of).transpose()?;
-    if value.get("family").and_then(Value::as_str) == Some("one_against_rest") {
+    if let Some(classes) = Classes::read(&value, &schema).map_err(&refuse)? {
         if threshold.is_some() {
             return Err(refuse("a threshold needs a model of two classes".to_owned()).into());
         }
-        return most_probable(&value, &schema, data, &refuse);
+        return classes.predict((&schema, texts), data);
     }
     let model = Model::read(&value).map_err(|e| refuse(e.to_string()))?;
     let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
@@ -98,58 +98,105 @@ fn threshold_of(text: &str) -> Result<f64, Failure> {
         .ok_or_else(refuse)?)
 }
 
-/// Each row's most probable level.
-fn most_probable(
-    value: &Value,
-    schema: &Schema,
-    data: &Path,
-    refuse: &dyn Fn(String) -> Refusal,
-) -> Result<String, Failure> {
-    let classes = value.get("classes").and_then(Value::as_array);
-    let mut levels = Vec::new();
-    let mut predictors = Vec::new();
-    for class in classes.into_iter().flatten() {
-        let level = class.get("level").and_then(Value::as_str).unwrap_or("");
-        let one = json!({"family": "logistic", "formula": value.get("formula"), "positive": level, "terms": class.get("terms")});
-        let model = Model::read(&one).map_err(|e| refuse(e.to_string()))?;
-        let design = model.design(schema).map_err(|e| refuse(e.to_string()))?;
-        predictors.push(model.linear_predictor(&design));
-        levels.push(level.to_owned());
-    }
-    let Some(all) = predictors.iter().cloned().reduce(Expr::add) else {
-        return Err(refuse("the model has no classes".to_owned()).into());
-    };
-    let mut out = "probability,class".to_owned();
-    for level in &levels {
-        let _ = write!(out, ",{}", field(&format!("P({level})")));
-    }
-    out.push('\n');
-    Rows::open(data, (schema, Vec::new()), &all)?.each(schema, |cells| {
-        let Some(cells) = cells else {
-            out.push_str(&",".repeat(levels.len().saturating_add(1)));
-            out.push('\n');
-            return;
+/// A model of more than two classes.
+pub(crate) struct Classes {
+    levels: Vec<String>,
+    predictors: Vec<Expr>,
+    /// Whether the predictors are log odds against the first level, instead of one level against the rest.
+    jointly: bool,
+}
+
+impl Classes {
+    /// The model in a released value; none if it is one of two classes or of numbers.
+    pub(crate) fn read(value: &Value, schema: &Schema) -> Result<Option<Self>, String> {
+        let jointly = value.get("log_odds").is_some();
+        let rest = value.get("family").and_then(Value::as_str) == Some("one_against_rest");
+        if !jointly && !rest {
+            return Ok(None);
+        }
+        let list = value.get(if jointly { "log_odds" } else { "classes" });
+        let mut out = Self {
+            levels: Vec::new(),
+            predictors: Vec::new(),
+            jointly,
         };
-        let each: Vec<f64> = predictors
-            .iter()
-            .map(|p| 1.0 / (1.0 + (-evaluate(p, cells)).exp()))
-            .collect();
-        let total = each.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let mut best: Option<(f64, &String)> = None;
-        for (p, level) in each.iter().zip(&levels) {
-            if best.is_none_or(|b| *p > b.0) {
-                best = Some((*p, level));
+        for class in list.and_then(Value::as_array).into_iter().flatten() {
+            let word = |key: &str| class.get(key).and_then(Value::as_str);
+            let level = word("level").unwrap_or("");
+            if jointly && out.levels.is_empty() {
+                out.levels.push(word("against").unwrap_or("").to_owned());
+                out.predictors.push(Expr::Constant(0.0));
             }
+            let one = json!({"family": "logistic", "formula": value.get("formula"), "positive": level,
+                "terms": class.get("terms"), "texts": value.get("texts")});
+            let model = Model::read(&one).map_err(|e| e.to_string())?;
+            let design = model.design(schema).map_err(|e| e.to_string())?;
+            out.predictors.push(model.linear_predictor(&design));
+            out.levels.push(level.to_owned());
         }
-        if let Some((p, level)) = best {
-            let _ = write!(out, "{},{}", p / total, field(level));
+        if out.levels.is_empty() {
+            return Err("the model has no classes".to_owned());
         }
-        for p in each {
-            let _ = write!(out, ",{}", p / total);
+        Ok(Some(out))
+    }
+
+    /// The probabilities of the levels.
+    pub(crate) fn probabilities(&self, cells: &Cells) -> Vec<f64> {
+        let scores: Vec<f64> = (self.predictors.iter())
+            .map(|p| evaluate(p, cells))
+            .collect();
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let raised: Vec<f64> = scores
+            .iter()
+            .map(|x| {
+                if self.jointly {
+                    (x - top).exp()
+                } else {
+                    1.0 / (1.0 + (-x).exp())
+                }
+            })
+            .collect();
+        let total = raised.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        raised.iter().map(|p| p / total).collect()
+    }
+
+    /// The most probable level of each row and the probability of every level.
+    fn predict(
+        &self,
+        (schema, texts): (&Schema, Vec<TextColumn>),
+        data: &Path,
+    ) -> Result<String, Failure> {
+        let mut out = "probability,class".to_owned();
+        for level in &self.levels {
+            let _ = write!(out, ",{}", field(&format!("P({level})")));
         }
         out.push('\n');
-    })?;
-    Ok(out)
+        let all = (self.predictors.iter().cloned())
+            .reduce(Expr::add)
+            .unwrap_or(Expr::Constant(0.0));
+        Rows::open(data, (schema, texts), &all)?.each(schema, |cells| {
+            let Some(cells) = cells else {
+                out.push_str(&",".repeat(self.levels.len().saturating_add(1)));
+                out.push('\n');
+                return;
+            };
+            let each = self.probabilities(cells);
+            let mut best: Option<(f64, &String)> = None;
+            for (p, level) in each.iter().zip(&self.levels) {
+                if best.is_none_or(|b| *p > b.0) {
+                    best = Some((*p, level));
+                }
+            }
+            if let Some((p, level)) = best {
+                let _ = write!(out, "{p},{}", field(level));
+            }
+            for p in each {
+                let _ = write!(out, ",{p}");
+            }
+            out.push('\n');
+        })?;
+        Ok(out)
+    }
 }
 
 /// The file and the value of `release.json#id`.
@@ -524,6 +571,7 @@ mod tests {
         let spec = NaiveBayesSpec {
             formula: "y ~ text + hour".to_owned(),
             positive: None,
+            levels: Vec::new(),
             smoothing: Some(1.0),
             features: None,
         };
@@ -574,7 +622,7 @@ mod tests {
             Rows::open(&data, (&columns, texts), &predictor)
                 .unwrap()
                 .each(&columns, |cells| {
-                    scores.push(evaluate(&predictor, cells.unwrap()))
+                    scores.push(evaluate(&predictor, cells.unwrap()));
                 })
                 .unwrap();
             assert_eq!(scores.len(), 44);

@@ -107,12 +107,7 @@ pub(crate) fn report(resolved: &Resolved, document: &Value, spending: &Spending<
             .map(|((entry, stored), running)| report::PriceRow {
                 id: entry.id.clone(),
                 asked: asked(entry),
-                part: Some(
-                    entry
-                        .part
-                        .as_ref()
-                        .map_or_else(|| "all".to_owned(), |p| p.names().1),
-                ),
+                part: Some(entry.rows()),
                 debited: Some(if *stored {
                     show(&Cost::zero())
                 } else {

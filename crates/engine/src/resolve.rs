@@ -52,6 +52,17 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The rows it reads, in words.
+    pub fn rows(&self) -> String {
+        let part = self.part.as_ref().map(|p| p.names().1);
+        let fold = self.spec.as_ref().and_then(|s| s.fold.as_ref());
+        match (part, fold) {
+            (None, _) => "all".to_owned(),
+            (Some(part), None) => part,
+            (Some(part), Some(f)) => format!("{part}, fold {}/{}", f.number, f.folds),
+        }
+    }
+
     /// All models it examines.
     pub fn models(&self) -> impl Iterator<Item = &Input> {
         self.model.iter().chain(&self.more)

@@ -98,10 +98,7 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
                     .as_ref()
                     .map_or("count", |s| s.kind.name())
                     .to_owned(),
-                part: entry
-                    .part
-                    .as_ref()
-                    .map_or_else(|| "all".to_owned(), |p| p.names().1),
+                part: entry.rows(),
                 price: resolved.price(entry),
                 accuracy: methods::accuracy(
                     &resolved,

@@ -61,8 +61,7 @@ impl Figure {
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
-/// use reticent_statistics::cross_validation::{self, Measure};
-/// # use serde_json::json;
+/// use reticent_statistics::cross_validation::Measure;
 /// # fn main() -> Result<(), StatisticsError> {
 /// let people = People::new();
 /// let fold = json!({"counts": [40, 10, 5, 45], "error_95": 3.0});
@@ -239,7 +238,7 @@ mod tests {
                     .map(|_| {
                         let mut counts = [0.0; 4];
                         for _ in 0..n / 4 {
-                            counts[if uniform() < 0.85 { 0 } else { 1 }] += 1.0;
+                            counts[usize::from(uniform() >= 0.85)] += 1.0;
                         }
                         let mut noise = || {
                             let u = uniform() - 0.5;

@@ -3,6 +3,7 @@
 mod architecture;
 mod audit;
 mod bad_input;
+mod classes;
 mod examples;
 mod folds;
 mod late;

@@ -447,28 +447,7 @@ fn logistic(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<Logist
         None => formula_of(section)?,
     };
     let fix = "Write the level that counts as positive, for example positive = \">50K\", or a list of levels: each is then fitted against the rest.";
-    let mut levels: Vec<String> = Vec::new();
-    let positive = match section.get("positive") {
-        None => None,
-        Some(item) if item.is_list() => {
-            for element in item.list(fix)? {
-                let level = element.name(fix)?;
-                if levels.contains(&level) {
-                    return Err(element
-                        .refuse("this level is listed twice")
-                        .accepting("Remove one of the two."));
-                }
-                levels.push(level);
-            }
-            if levels.len() < 2 || levels.len() > 1000 {
-                return Err(item
-                    .refuse("between 2 and 1000 levels are accepted")
-                    .accepting(fix));
-            }
-            None
-        }
-        Some(item) => Some(item.name(fix)?),
-    };
+    let (positive, levels) = positive_levels(section, fix)?;
     let scale = match section.get("scale") {
         None => Scaling::Bounds,
         Some(item) => item.word(&[
@@ -525,23 +504,50 @@ fn logistic(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<Logist
     })
 }
 
+/// The positive level of two classes, or a list of levels.
+fn positive_levels(
+    section: &mut Section<'_>,
+    fix: &str,
+) -> Result<(Option<String>, Vec<String>), Refusal> {
+    let item = match section.get("positive") {
+        None => return Ok((None, Vec::new())),
+        Some(item) if !item.is_list() => return Ok((Some(item.name(fix)?), Vec::new())),
+        Some(item) => item,
+    };
+    let mut levels: Vec<String> = Vec::new();
+    for element in item.list(fix)? {
+        let level = element.name(fix)?;
+        if levels.contains(&level) {
+            return Err(element
+                .refuse("this level is listed twice")
+                .accepting("Remove one of the two."));
+        }
+        levels.push(level);
+    }
+    if levels.len() < 2 || levels.len() > 1000 {
+        return Err(item
+            .refuse("between 2 and 1000 levels are accepted")
+            .accepting(fix));
+    }
+    Ok((None, levels))
+}
+
 fn naive_bayes(
     section: &mut Section<'_>,
     earlier: &[ReleaseSpec],
 ) -> Result<NaiveBayesSpec, Refusal> {
     let selected = Selected::read(section, earlier)?;
-    let (formula, positive) = if let Some((_, from)) = &selected {
-        (from.formula.clone(), from.positive.clone())
+    let (formula, (positive, levels)) = if let Some((_, from)) = &selected {
+        (from.formula.clone(), (from.positive.clone(), Vec::new()))
     } else {
-        let formula = formula_of(section)?;
-        let fix = "Write the level that counts as positive, for example positive = \">50K\".";
-        let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
-        (formula, positive)
+        let fix = "Write the level that counts as positive, for example positive = \">50K\", or the list of all levels: they are then told apart by one release.";
+        (formula_of(section)?, positive_levels(section, fix)?)
     };
     let fix = "Write a positive pseudo-count, for example smoothing = 1, or leave it to the rule.";
     Ok(NaiveBayesSpec {
         formula,
         positive,
+        levels,
         smoothing: positive_real(section, "smoothing", fix)?,
         features: selected.map(|s| s.0),
     })

@@ -296,7 +296,9 @@ pub(crate) fn blank(resolved: &Resolved, entry: &Entry) -> Result<Examined, Refu
         Some(KindSpec::Roc(_) | KindSpec::Select(_) | KindSpec::Decisions(_)) => {
             return Ok(Examined::Value(Value::Null));
         }
-        Some(KindSpec::NaiveBayes(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
+        Some(KindSpec::NaiveBayes(s)) if s.levels.is_empty() => {
+            (&s.formula, s.positive.clone(), Family::Logistic)
+        }
         _ => {
             return Err(Refusal::request("examines a release that is not a model").for_key("model"));
         }

@@ -145,15 +145,16 @@ pub(super) fn fold(
 }
 
 fn logistic(v: &Value) -> String {
-    let classes = list(v, "classes");
-    if !classes.is_empty() {
-        let each = classes.iter().map(|c| {
-            let level = text(c, "level").unwrap_or_default();
-            format!("<h3>{} against the rest</h3>{}", escape(&level), odds(c))
-        });
-        return each.collect();
-    }
-    odds(v)
+    // of naive Bayes `classes` are names
+    let several = ["classes", "log_odds"].map(|key| list(v, key).iter().filter(|c| c.is_object()));
+    let each = several.into_iter().flatten().map(|c| {
+        let level = text(c, "level").unwrap_or_default();
+        let other = text(c, "against").unwrap_or_else(|| "the rest".to_owned());
+        let (level, other) = (escape(&level), escape(&other));
+        format!("<h3>{level} against {other}</h3>{}", odds(c))
+    });
+    let all: String = each.collect();
+    if all.is_empty() { odds(v) } else { all }
 }
 
 fn odds(v: &Value) -> String {
