@@ -127,6 +127,12 @@ impl CrossValidationSpec {
 }
 
 impl FoldSpec {
+    /// Whether both leave out the same records.
+    fn same(&self, other: &Self) -> bool {
+        let of = |f: &Self| (f.number, f.folds);
+        of(self) == of(other) && self.by == other.by && self.salt == other.salt
+    }
+
     /// What request ids contain.
     pub(crate) fn canonical(&self) -> Value {
         let mut fields = Map::new();
@@ -216,8 +222,14 @@ pub(crate) fn expand(
     for number in 1..=spec.folds {
         let fit = one(named("model", number), kind.clone(), "train", number);
         // another cross-validation may have asked for the very same fit
-        let canonical = fit.canonical();
-        let same = |r: &&ReleaseSpec| r.fold.is_some() && r.canonical() == canonical;
+        let same = |r: &&ReleaseSpec| {
+            let fold = r
+                .fold
+                .as_ref()
+                .is_some_and(|f| fit.fold.as_ref().is_some_and(|g| f.same(g)));
+            let asked = (&r.part, &r.budget, r.repeat) == (&fit.part, &fit.budget, fit.repeat);
+            fold && asked && r.kind == fit.kind
+        };
         if let Some(made) = earlier.iter().find(same) {
             models.push((number, made.id.clone()));
         } else {
@@ -356,6 +368,26 @@ mod tests {
             let total = only.total().under(Relation::AddRemove).unwrap().clone();
             assert_eq!(total.amount, parse_rational(spent).unwrap(), "{keys}");
         }
+    }
+
+    /// A fold does not depend on the plan's split, so the same fold of another plan comes from the store.
+    #[test]
+    fn the_split_of_the_plan_does_not_matter() {
+        let ids = |top: &str| {
+            let text = format!(
+                "version = 1\ndataset = \"d.toml\"\n{top}\n{MODEL}[[release]]\nid = \"cv\"\nkind = \"cross_validation\"\nmodel = \"m\"\nepsilon = 1\n"
+            );
+            let plan = Plan::parse(&text, Path::new("p.toml")).unwrap();
+            let resolved = Resolved::new(dataset("add_remove", "epsilon = 10"), plan).unwrap();
+            resolved
+                .entries
+                .iter()
+                .map(|e| e.request)
+                .collect::<Vec<_>>()
+        };
+        let (without, with) = (ids(""), ids("split = { test = \"1/3\" }"));
+        assert_ne!(without[0], with[0]);
+        assert_eq!(without[1..11], with[1..11]);
     }
 
     /// Two figures of one model share the fits, and the ledger charges both evaluations.

@@ -209,7 +209,15 @@ fn plan(top: &mut Section<'_>, text: &str, file: &Path) -> Result<Plan, Refusal>
     let mut releases: Vec<ReleaseSpec> = Vec::with_capacity(items.len());
     for item in &items {
         let release = release(item, split.is_some(), &releases, fix)?;
-        releases.extend(expand(release, &releases)?);
+        let more = expand(release, &releases)?;
+        releases.extend(more);
+        if releases.len() > MOST_RELEASES {
+            return Err(list
+                .refuse(format!(
+                    "with the fits and evaluations of folds these are more than {MOST_RELEASES} releases"
+                ))
+                .accepting("Ask for fewer folds, or divide the plan."));
+        }
     }
     top.finish()?;
     let filter_line = if filter.is_some() { filter_line } else { 0 };

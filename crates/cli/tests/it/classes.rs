@@ -131,17 +131,17 @@ fn refusals_name_what_would_be_accepted() {
         (
             "[\"tulip\", \"iris\", \"rose\"]",
             "[\"tulip\", \"tulip\"]",
-            &["line 13", "listed twice"],
+            &["line 14", "listed twice"],
         ),
         (
             "epsilon = \"5\"",
             "epsilon = \"5\"\n[[release]]\nid = \"roc\"\nkind = \"roc\"\nmodel = \"bayes\"\nepsilon = 1",
-            &["line 15", "not a model"],
+            &["line 16", "not a model"],
         ),
         (
             "epsilon = \"5\"",
             "epsilon = \"5\"\n[[release]]\nid = \"cv\"\nkind = \"cross_validation\"\nmodel = \"bayes\"\nepsilon = 1",
-            &["line 18", "two classes"],
+            &["line 19", "two classes"],
         ),
     ] {
         assert!(PLAN.contains(from), "{from}");
