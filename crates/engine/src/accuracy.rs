@@ -272,7 +272,9 @@ fn question(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Option<Que
         | KindSpec::Covariance(_)
         | KindSpec::Regress(_)
         | KindSpec::Threshold(_)
-        | KindSpec::NaiveBayes(_) => return None,
+        | KindSpec::NaiveBayes(_)
+        | KindSpec::CrossValidation(_)
+        | KindSpec::Decisions(_) => return None,
     })
 }
 

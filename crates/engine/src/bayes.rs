@@ -112,7 +112,7 @@ pub(crate) fn check(
     filter: Option<&Expr>,
     spec: &NaiveBayesSpec,
 ) -> Result<(), Refusal> {
-    named.compile_within(&spec.formula, filter, spec.positive.as_deref(), "formula")?;
+    named.compile_within(&spec.formula, filter, one_level(spec), "formula")?;
     let found = self::spec(named, spec, None)?;
     let total = found.items.names.len();
     match spec.keep {
@@ -171,8 +171,11 @@ pub(crate) fn spec(
     spec: &NaiveBayesSpec,
     found: Option<&Examined>,
 ) -> Result<Spec, Refusal> {
-    let design = named.compile(&spec.formula, spec.positive.as_deref(), "formula")?;
+    let design = named.compile(&spec.formula, one_level(spec), "formula")?;
     let mut out = features(named, &design, refuse)?;
+    if !spec.levels.is_empty() {
+        several(named, &design, &spec.levels, &mut out)?;
+    }
     if let Some(chosen) = chosen(spec.features.as_ref(), found, &out.items.names) {
         let most = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
         out.items = out.items.restricted(&chosen, most);
@@ -183,6 +186,53 @@ pub(crate) fn spec(
         });
     }
     Ok(out)
+}
+
+/// A level with which the formula can be read: with several any of them does.
+fn one_level(spec: &NaiveBayesSpec) -> Option<&str> {
+    let first = spec.levels.first();
+    spec.positive.as_deref().or(first.map(String::as_str))
+}
+
+/// Makes every level of the outcome a class of its own. The counts of a record go to one class whatever their number, so the price
+/// and the noise are those of two.
+fn several(
+    named: Named<'_>,
+    design: &Design,
+    wanted: &[String],
+    out: &mut Spec,
+) -> Result<(), Refusal> {
+    let refuse = |what: String| Refusal::request(what).for_key("positive");
+    let column = match &design.response {
+        Response::Binary { column, .. } => *column,
+        Response::Numeric { .. } => None,
+    };
+    let declared = column.and_then(|c| Some((c, levels(named.schema, c)?.1)));
+    let Some((column, levels)) = declared else {
+        return Err(
+            refuse("the outcome is no column of declared levels".to_owned())
+                .accepting("Write the one level that counts as positive."),
+        );
+    };
+    let known: Vec<&str> = levels.iter().map(String::as_str).collect();
+    if let Some(odd) = wanted.iter().find(|w| !known.contains(&w.as_str())) {
+        return Err(refuse(format!("{odd} is no level of the outcome"))
+            .accepting(crate::suggest::advice(odd, &known)));
+    }
+    if let Some(left) = levels.iter().find(|l| !wanted.contains(l)) {
+        return Err(
+            refuse(format!("the level {left} is not listed")).accepting(format!(
+                "List all levels: {}.",
+                crate::document::quoted(&known)
+            )),
+        );
+    }
+    out.label = Expr::Code(column);
+    out.classes = levels.to_vec();
+    if let Value::Object(fields) = &mut out.metadata {
+        fields.remove("positive");
+    }
+    Ok(())
 }
 
 /// The features of a selection, the outcome, and public facts, over records that meet the filter.
@@ -599,11 +649,8 @@ fn metadata(
         "columns": Schema { columns: columns.collect() },
     });
     if let (false, Value::Object(fields)) = (texts.is_empty(), &mut facts) {
-        let about = |t: &&Tokens| {
-            let names = t.column.vocabulary.names();
-            json!({"column": t.column.name, "slots": t.column.most, "words": names})
-        };
-        fields.insert("texts".to_owned(), texts.iter().map(about).collect());
+        let about = texts.iter().map(|t| tokens::public(&t.column));
+        fields.insert("texts".to_owned(), about.collect());
     }
     facts
 }
@@ -694,6 +741,7 @@ mod tests {
         NaiveBayesSpec {
             formula: formula.to_owned(),
             positive: None,
+            levels: Vec::new(),
             smoothing: Some(1.0),
             features: None,
             keep: None,
@@ -707,14 +755,11 @@ mod tests {
         }
     }
 
-    /// The model read back from a release predicts what the classifier does, record by record: all levels, also with another
-    /// reference, conditions, numbers and their squares.
-    #[test]
-    fn the_released_model_is_the_classifier() {
-        let schema = schema();
+    /// 500 records, as codes.
+    fn records() -> Vec<[u32; 5]> {
         let mut random = Seeded::new(3);
         let mut next = |n: u64| u32::try_from(random.bits() % n).unwrap();
-        let rows: Vec<[u32; 5]> = (0..500)
+        (0..500)
             .map(|_| {
                 let y = next(2);
                 [
@@ -725,86 +770,157 @@ mod tests {
                     next(10),
                 ]
             })
-            .collect();
+            .collect()
+    }
+
+    /// The numbers of a record.
+    fn numbers(r: &[u32; 5]) -> (f64, f64) {
+        (f64::from(r[3]), f64::from(r[4]) / 5.0 - 1.0)
+    }
+
+    /// What is released without noise.
+    fn released(schema: &Schema, spec: &NaiveBayesSpec) -> Value {
+        let rows = records();
         let codes = |i: usize| Cells::Code(rows.iter().map(|r| r[i]).collect());
-        let x = |r: &[u32; 5]| f64::from(r[3]);
-        let z = |r: &[u32; 5]| f64::from(r[4]) / 5.0 - 1.0;
-        let numbers = |f: &dyn Fn(&[u32; 5]) -> f64| Cells::Real(rows.iter().map(f).collect());
+        let reals = |f: &dyn Fn(&[u32; 5]) -> f64| Cells::Real(rows.iter().map(f).collect());
         let batch = Batch::new(
             500,
-            vec![codes(0), codes(1), codes(2), numbers(&x), numbers(&z)],
+            vec![
+                codes(0),
+                codes(1),
+                codes(2),
+                reals(&|r| numbers(r).0),
+                reals(&|r| numbers(r).1),
+            ],
         );
         let source = Memory::new(schema.clone().into(), vec![batch]);
         let context = Context::records(Relation::AddRemove);
         let facts = Facts {
-            schema: &schema,
+            schema,
             filter: None,
             context: &context,
             rows: None,
             positive_rate: None,
         };
+        let spec = self::spec(named(schema), spec, None).unwrap();
+        let config = Config {
+            smoothing: Some(1.0),
+            ..Config::new(CountsPayment::Pure {
+                epsilon: Rational::from(1u8),
+            })
+        };
+        let prepared = naive_bayes::prepare(&facts, &spec, config).unwrap();
+        let program = RowProgram {
+            terms: prepared.terms,
+            ..RowProgram::default()
+        };
+        let mechanism = prepared.mechanism.as_ref();
+        let mut silent = Silent;
+        let Simulated((answer, _)) = simulate(
+            &source,
+            Unit::Row,
+            &context,
+            &program,
+            mechanism,
+            &mut silent,
+        )
+        .unwrap();
+        answer.value
+    }
+
+    /// The features that the record has, and its numbers, as the classifier takes them.
+    fn features_of(classifier: &Classifier, r: &[u32; 5]) -> (Vec<usize>, Vec<f64>) {
+        let (x, z) = numbers(r);
+        let names = [
+            format!("y={}", ["no", "yes"][r[0] as usize]),
+            format!("three={}", ["a", "b", "c"][r[1] as usize]),
+            format!("two={}", ["p", "q"][r[2] as usize]),
+        ];
+        let held = |w: &str| names.iter().any(|n| n == w) || (w.contains('>') && z > 0.0);
+        let has = (0..classifier.weights.len())
+            .filter(|i| held(&classifier.weights[*i].name))
+            .collect();
+        let values = classifier.numeric.iter();
+        (
+            has,
+            values.map(|n| if n.name == "z" { z } else { x }).collect(),
+        )
+    }
+
+    fn cells(r: &[u32; 5]) -> crate::predict::Cells {
+        let (x, z) = numbers(r);
+        let cells = [f64::from(r[0]), f64::from(r[1]), f64::from(r[2]), x, z];
+        cells.into_iter().enumerate().collect()
+    }
+
+    /// The model read back from a release predicts what the classifier does, record by record: all levels, also with another
+    /// reference, conditions, numbers and their squares.
+    #[test]
+    fn the_released_model_is_the_classifier() {
+        let schema = schema();
         for formula in [
             "y ~ three + two + `x value` + (z > 0)",
             "y ~ relevel(three, ref = \"b\") + relevel(two, ref = \"q\") + z",
         ] {
-            let spec = self::spec(named(&schema), &spec_of(formula), None).unwrap();
-            let config = Config {
-                smoothing: Some(1.0),
-                ..Config::new(CountsPayment::Pure {
-                    epsilon: Rational::from(1u8),
-                })
-            };
-            let prepared = naive_bayes::prepare(&facts, &spec, config).unwrap();
-            let program = RowProgram {
-                terms: prepared.terms,
-                ..RowProgram::default()
-            };
-            let mechanism = prepared.mechanism.as_ref();
-            let mut silent = Silent;
-            let Simulated((answer, _)) = simulate(
-                &source,
-                Unit::Row,
-                &context,
-                &program,
-                mechanism,
-                &mut silent,
-            )
-            .unwrap();
-            let classifier = Classifier::read(&answer.value).unwrap();
-            let model = Model::read(&answer.value).unwrap();
+            let value = released(&schema, &spec_of(formula));
+            let classifier = Classifier::read(&value).unwrap();
+            let model = Model::read(&value).unwrap();
             assert_eq!(model.positive.as_deref(), Some("yes"));
             let predictor = model.linear_predictor(&model.design(&schema).unwrap());
-            for r in &rows {
-                let names = [
-                    format!("three={}", ["a", "b", "c"][r[1] as usize]),
-                    format!("two={}", ["p", "q"][r[2] as usize]),
-                ];
-                let held =
-                    |w: &str| names.iter().any(|n| n == w) || (w.contains('>') && z(r) > 0.0);
-                let has: Vec<usize> = (0..classifier.weights.len())
-                    .filter(|i| held(&classifier.weights[*i].name))
-                    .collect();
-                let numeric: Vec<f64> = classifier
-                    .numeric
-                    .iter()
-                    .map(|n| if n.name == "z" { z(r) } else { x(r) })
-                    .collect();
-                let scores = classifier.scores(&has, &numeric);
-                let cells = [
-                    f64::from(r[0]),
-                    f64::from(r[1]),
-                    f64::from(r[2]),
-                    x(r),
-                    z(r),
-                ];
-                let odds =
-                    crate::predict::evaluate(&predictor, &cells.into_iter().enumerate().collect());
+            for r in &records() {
+                let (has, values) = features_of(&classifier, r);
+                let scores = classifier.scores(&has, &values);
+                let odds = crate::predict::evaluate(&predictor, &cells(r));
                 assert!(
                     (odds - (scores[1] - scores[0])).abs() < 1e-8,
                     "{formula} {r:?}"
                 );
             }
         }
+    }
+
+    /// The same of three classes, in whatever order the plan lists them; their price is that of two.
+    #[test]
+    fn several_classes_are_the_classifier() {
+        let schema = schema();
+        for formula in [
+            "three ~ y + two + `x value` + (z > 0)",
+            "three ~ relevel(two, ref = \"q\") + z",
+            "three ~ 1",
+        ] {
+            let spec = NaiveBayesSpec {
+                levels: ["c", "a", "b"].map(str::to_owned).to_vec(),
+                ..spec_of(formula)
+            };
+            let value = released(&schema, &spec);
+            assert!(value.get("positive").is_none() && value.get("terms").is_none());
+            let classifier = Classifier::read(&value).unwrap();
+            assert_eq!(classifier.classes, ["a", "b", "c"]);
+            let model = crate::predict::Classes::read(&value, &schema)
+                .unwrap()
+                .unwrap();
+            for r in &records() {
+                let (has, values) = features_of(&classifier, r);
+                let expected = classifier.probabilities(&has, &values);
+                for (p, q) in model.probabilities(&cells(r)).iter().zip(&expected) {
+                    assert!((p - q).abs() < 1e-9, "{formula} {r:?}");
+                }
+            }
+            assert!(Model::read(&value).is_err());
+        }
+        let refused = |formula: &str, levels: &[&str]| {
+            let spec = NaiveBayesSpec {
+                levels: levels.iter().map(|l| (*l).to_owned()).collect(),
+                ..spec_of(formula)
+            };
+            check(named(&schema), None, &spec).unwrap_err().to_string()
+        };
+        let message = refused("three ~ two", &["a", "b"]);
+        assert!(message.contains("the level c is not listed"), "{message}");
+        let message = refused("three ~ two", &["a", "b", "d"]);
+        assert!(message.contains("d is no level"), "{message}");
+        let message = refused("(z > 0) ~ two", &["TRUE", "FALSE"]);
+        assert!(message.contains("declared levels"), "{message}");
     }
 
     #[test]

@@ -72,45 +72,56 @@ impl Plan {
 impl SplitSpec {
     /// The split over a schema; refused if a content split could not tell records apart.
     pub fn compile(&self, dataset: &Dataset) -> Result<Split, Refusal> {
-        let schema = &*dataset.schema;
-        let by = match &self.by {
-            SplitKey::Content => {
-                let by_unit = matches!(dataset.unit, Unit::Column { .. });
-                if !by_unit && dataset.domain_size() < SMALLEST_DOMAIN {
-                    return Err(Refusal::request(format!(
-                        "the declared columns allow only {} different records (at least {SMALLEST_DOMAIN} are needed), so a split by content would put all equal records on one side",
-                        dataset.domain_size()
-                    ))
-                    .at_line(self.line)
-                    .for_key("split.by")
-                    .accepting(by_column_advice(schema)));
-                }
-                SplitBy::Content
-            }
-            SplitKey::Column(name) => {
-                let Some(column) = schema.position(name) else {
-                    let names: Vec<&str> = schema.columns.iter().map(|c| c.name.as_str()).collect();
-                    return Err(Refusal::request(
-                        "neither \"content\" nor a column of the data set",
-                    )
-                    .at_line(self.line)
-                    .for_key("split.by")
-                    .with_value(format!("{name:?}"))
-                    .accepting(suggest::advice(name, &names)));
-                };
-                SplitBy::Column(column)
-            }
-        };
         let (n, d) = self.test;
         let parts = vec![
             ("train".to_owned(), d.saturating_sub(n), d),
             ("test".to_owned(), n, d),
         ];
         Ok(Split {
-            by,
+            by: self.by.compile(dataset, "split.by", self.line)?,
             salt: self.salt.clone(),
             parts,
         })
+    }
+}
+
+impl SplitKey {
+    /// What is hashed, over a schema; refused if contents could not tell records apart.
+    pub(crate) fn compile(
+        &self,
+        dataset: &Dataset,
+        key: &str,
+        line: u32,
+    ) -> Result<SplitBy, Refusal> {
+        let schema = &*dataset.schema;
+        match self {
+            Self::Content => {
+                let by_unit = matches!(dataset.unit, Unit::Column { .. });
+                if !by_unit && dataset.domain_size() < SMALLEST_DOMAIN {
+                    return Err(Refusal::request(format!(
+                        "the declared columns allow only {} different records (at least {SMALLEST_DOMAIN} are needed), so a split by content would put all equal records on one side",
+                        dataset.domain_size()
+                    ))
+                    .at_line(line)
+                    .for_key(key)
+                    .accepting(by_column_advice(schema)));
+                }
+                Ok(SplitBy::Content)
+            }
+            Self::Column(name) => {
+                let Some(column) = schema.position(name) else {
+                    let names: Vec<&str> = schema.columns.iter().map(|c| c.name.as_str()).collect();
+                    return Err(Refusal::request(
+                        "neither \"content\" nor a column of the data set",
+                    )
+                    .at_line(line)
+                    .for_key(key)
+                    .with_value(format!("{name:?}"))
+                    .accepting(suggest::advice(name, &names)));
+                };
+                Ok(SplitBy::Column(column))
+            }
+        }
     }
 }
 
@@ -219,6 +230,8 @@ fn check_release(
         | KindSpec::Auc(_)
         | KindSpec::Roc(_)
         | KindSpec::Threshold(_)
+        | KindSpec::CrossValidation(_)
+        | KindSpec::Decisions(_)
         | KindSpec::Residuals(_) => Ok(()),
         KindSpec::BinnedResiduals(s) => match &s.against {
             Some(text) => expression(text, "against"),

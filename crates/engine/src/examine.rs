@@ -3,7 +3,9 @@
 use reticent_accounting::{Rational, rational_to_f64, split};
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::planning::{self, Prediction};
-use reticent_statistics::roc::{Config, Examined, Thresholds, plan, prepare, prepare_several};
+use reticent_statistics::roc::{
+    Config, Examined, Thresholds, plan, prepare, prepare_several, untied,
+};
 use reticent_statistics::{Facts, Prepared, Score};
 use serde_json::Value;
 
@@ -38,6 +40,9 @@ pub(crate) fn roc(
                 "the models of one plot must have the same outcome and positive level",
             )
             .for_key("models"));
+        }
+        if spec.thresholds == Thresholds::LabelSeparate {
+            untied(schema, design.terms.iter().map(|t| &t.expr)).map_err(|e| refuse(&e))?;
         }
         let metadata = about(named, Some(&design));
         let name = metadata.get("model").and_then(Value::as_str);

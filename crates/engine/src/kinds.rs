@@ -18,6 +18,7 @@ use reticent_statistics::simple::{Search, Sides};
 use reticent_statistics::{accuracy, counters, selection};
 use serde_json::{Value, json};
 
+use crate::folds::CrossValidationSpec;
 use crate::formula;
 pub use models::{
     CovarianceSpec, Lambda, LinearOutput, LogisticExtra, Point, Projection, PureNoise, RegressSpec,
@@ -25,7 +26,7 @@ pub use models::{
 };
 
 /// Names of all kinds that can be asked for.
-pub(crate) const NAMES: [&str; 21] = [
+pub(crate) const NAMES: [&str; 22] = [
     "count",
     "sum",
     "mean",
@@ -47,6 +48,7 @@ pub(crate) const NAMES: [&str; 21] = [
     "residuals",
     "binned_residuals",
     "verify",
+    "cross_validation",
 ];
 
 /// Bins of a numeric column that declares none.
@@ -101,6 +103,10 @@ pub enum KindSpec {
     BinnedResiduals(BinnedResidualsSpec),
     /// A yes or no about one coefficient of a regression on the confidential rows.
     Verify(VerifySpec),
+    /// What a model says of records it has not seen, over several folds; read off the evaluations of the folds.
+    CrossValidation(CrossValidationSpec),
+    /// Records by outcome and by what a model says at probability ½; an evaluation of a fold.
+    Decisions(AucSpec),
 }
 
 /// Fields of a `sum`.
@@ -321,6 +327,8 @@ pub struct NaiveBayesSpec {
     pub formula: String,
     /// The outcome level that counts as positive.
     pub positive: Option<String>,
+    /// All levels of the outcome, to be told apart; empty: two classes.
+    pub levels: Vec<String>,
     /// Pseudo-count; a public rule on the noise chooses it if absent.
     pub smoothing: Option<f64>,
     /// The release whose choice among the formula's features is used.
@@ -385,6 +393,18 @@ pub(crate) const ROC_COUNTS: [(&str, Method); 8] = [
 pub(crate) const DECIDE_AT: [f64; 1] = [0.5];
 
 impl RocSpec {
+    /// All by rule.
+    pub(crate) fn plain(model: ModelRef) -> Self {
+        Self {
+            models: vec![model],
+            bins: None,
+            threshold_share: None,
+            thresholds: Thresholds::Medians,
+            counts: Method::Identity,
+            decide_at: DECIDE_AT.to_vec(),
+        }
+    }
+
     fn canonical(&self) -> Value {
         let fields = json!({
             "bins": self.bins,
@@ -453,7 +473,7 @@ impl KindSpec {
             Self::Count => "count",
             Self::Sum(_) => "sum",
             Self::Mean(_) => "mean",
-            Self::Crosstab(_) => "crosstab",
+            Self::Crosstab(_) | Self::Decisions(_) => "crosstab",
             Self::Histogram(_) => "histogram",
             Self::Quantiles(_) => "quantiles",
             Self::Bounds(_) => "bounds",
@@ -471,12 +491,16 @@ impl KindSpec {
             Self::Residuals(_) => "residuals",
             Self::BinnedResiduals(_) => "binned_residuals",
             Self::Verify(_) => "verify",
+            Self::CrossValidation(_) => "cross_validation",
         }
     }
 
     /// Whether it is computed from released values alone and costs nothing.
     pub fn is_free(&self) -> bool {
-        matches!(self, Self::Regress(_) | Self::Threshold(_))
+        matches!(
+            self,
+            Self::Regress(_) | Self::Threshold(_) | Self::CrossValidation(_)
+        )
     }
 
     /// The part it reads when the plan has a split and names none: fits train, diagnostics test.
@@ -499,7 +523,8 @@ impl KindSpec {
         match self {
             Self::Regress(s) => vec![&s.from],
             Self::Threshold(s) => vec![&s.from],
-            Self::Auc(s) => vec![&s.model],
+            Self::Auc(s) | Self::Decisions(s) => vec![&s.model],
+            Self::CrossValidation(s) => s.evaluations.iter().collect(),
             Self::Roc(s) => s.models.iter().collect(),
             Self::Residuals(s) => vec![&s.model],
             Self::BinnedResiduals(s) => vec![&s.model],
@@ -642,6 +667,12 @@ impl KindSpec {
             Self::NaiveBayes(s) => with(
                 json!({"formula": text(&s.formula), "positive": s.positive, "smoothing": s.smoothing}),
                 |fields| {
+                    // an order of its own says nothing: classes come as they are declared
+                    let mut levels = s.levels.clone();
+                    levels.sort_unstable();
+                    if !levels.is_empty() {
+                        fields.insert("levels".to_owned(), json!(levels));
+                    }
                     Selected::canonical(s.features.as_ref(), fields);
                     if let Some((scoring, keep)) = s.keep {
                         fields.insert("keep".to_owned(), models::canonical_keep(keep));
@@ -651,6 +682,8 @@ impl KindSpec {
             ),
             Self::Select(s) => s.canonical(),
             Self::Verify(s) => s.canonical(),
+            Self::CrossValidation(s) => s.canonical(),
+            Self::Decisions(_) => json!({"decisions": "0.5"}),
         }
     }
 }

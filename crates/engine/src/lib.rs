@@ -10,6 +10,7 @@ pub mod dataset;
 mod document;
 mod examine;
 mod failure;
+pub mod folds;
 pub mod formula;
 pub mod init;
 pub mod kinds;

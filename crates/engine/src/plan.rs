@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::dataset::{self, folder, version};
 use crate::document::{self, Item, Section};
+use crate::folds::{FoldSpec, expand};
 use crate::formula;
 pub use crate::kinds::{
     AucSpec, BinnedResidualsSpec, Binning, BoundsSpec, Clip, CrosstabSpec, HistogramSpec, KindSpec,
@@ -83,6 +84,8 @@ pub struct ReleaseSpec {
     pub kind: KindSpec,
     /// The part of the split it reads, defaults resolved; `None` means all rows.
     pub part: Option<String>,
+    /// The fold it belongs to, if it is part of a cross-validation; then the split is the fold's, and the budget that of the whole.
+    pub fold: Option<FoldSpec>,
     /// Its privacy loss.
     pub budget: BudgetSpec,
     /// 0, or the number of a deliberate fresh draw of an otherwise equal release.
@@ -110,15 +113,21 @@ impl Plan {
     }
 }
 
+impl SplitKey {
+    /// The form used in request ids.
+    pub(crate) fn canonical(&self) -> Value {
+        match self {
+            Self::Content => json!("content"),
+            Self::Column(name) => json!({"column": name}),
+        }
+    }
+}
+
 impl SplitSpec {
     /// The form used in request ids.
     pub fn canonical(&self) -> Value {
         let (n, d) = self.test;
-        let by = match &self.by {
-            SplitKey::Content => json!("content"),
-            SplitKey::Column(name) => json!({"column": name}),
-        };
-        json!({"by": by, "salt": self.salt, "test": format!("{n}/{d}")})
+        json!({"by": self.by.canonical(), "salt": self.salt, "test": format!("{n}/{d}")})
     }
 }
 
@@ -136,12 +145,24 @@ impl ReleaseSpec {
             );
             fields.insert("budget".to_owned(), self.budget.canonical());
             fields.insert("repeat".to_owned(), json!(self.repeat));
+            if let Some(fold) = &self.fold {
+                fields.insert("fold".to_owned(), fold.canonical());
+            }
         }
         value
     }
 }
 
 impl BudgetSpec {
+    /// That of what is computed from released values.
+    pub(crate) fn none() -> Self {
+        Self {
+            epsilon: None,
+            delta: None,
+            rho: None,
+        }
+    }
+
     /// The form used in request ids.
     pub fn canonical(&self) -> Value {
         let mut fields = serde_json::Map::new();
@@ -188,7 +209,15 @@ fn plan(top: &mut Section<'_>, text: &str, file: &Path) -> Result<Plan, Refusal>
     let mut releases: Vec<ReleaseSpec> = Vec::with_capacity(items.len());
     for item in &items {
         let release = release(item, split.is_some(), &releases, fix)?;
-        releases.push(release);
+        let more = expand(release, &releases)?;
+        releases.extend(more);
+        if releases.len() > MOST_RELEASES {
+            return Err(list
+                .refuse(format!(
+                    "with the fits and evaluations of folds these are more than {MOST_RELEASES} releases"
+                ))
+                .accepting("Ask for fewer folds, or divide the plan."));
+        }
     }
     top.finish()?;
     let filter_line = if filter.is_some() { filter_line } else { 0 };
@@ -223,22 +252,8 @@ fn split(item: &Item<'_>) -> Result<SplitSpec, Refusal> {
                 .accepting(fix));
         }
     };
-    let by = match section.get("by") {
-        None => SplitKey::Content,
-        Some(i) => match i.text(fix)? {
-            "content" => SplitKey::Content,
-            "" => {
-                return Err(i
-                    .refuse("names no column")
-                    .accepting("Write by = \"content\" or the name of a column."));
-            }
-            name => SplitKey::Column(name.to_owned()),
-        },
-    };
-    let salt = match section.get("salt") {
-        None => "1".to_owned(),
-        Some(i) => i.name("Write any short public text, for example salt = \"1\".")?,
-    };
+    let by = by_key(&mut section)?;
+    let salt = salt_of(&mut section)?;
     section.finish()?;
     let parts = format_fraction(&test);
     let test = parts.ok_or_else(|| {
@@ -251,6 +266,27 @@ fn split(item: &Item<'_>) -> Result<SplitSpec, Refusal> {
         test,
         line: item.line(),
     })
+}
+
+/// What is hashed: `by = "content"` or a column.
+pub(crate) fn by_key(section: &mut Section<'_>) -> Result<SplitKey, Refusal> {
+    let fix = "Write by = \"content\" or the name of a column.";
+    match section.get("by") {
+        None => Ok(SplitKey::Content),
+        Some(i) => match i.text(fix)? {
+            "content" => Ok(SplitKey::Content),
+            "" => Err(i.refuse("names no column").accepting(fix)),
+            name => Ok(SplitKey::Column(name.to_owned())),
+        },
+    }
+}
+
+/// The public salt of a hash.
+pub(crate) fn salt_of(section: &mut Section<'_>) -> Result<String, Refusal> {
+    match section.get("salt") {
+        None => Ok("1".to_owned()),
+        Some(i) => i.name("Write any short public text, for example salt = \"1\"."),
+    }
 }
 
 /// A share strictly between 0 and 1.
@@ -302,7 +338,8 @@ fn release(
     }
     let kind = KindSpec::read(&mut section, earlier)?;
     let part = part(&mut section, &kind, has_split)?;
-    let budget = if kind.is_free() {
+    let whole = matches!(kind, KindSpec::CrossValidation(_));
+    let budget = if kind.is_free() && !whole {
         free(&mut section)?
     } else {
         budget(&mut section)?
@@ -320,6 +357,7 @@ fn release(
         id,
         kind,
         part,
+        fold: None,
         budget,
         repeat: repeat.unwrap_or(0),
         line,
@@ -358,6 +396,11 @@ fn part(
                 ("test", Some("test")),
                 ("all", None),
             ])?;
+            if part.is_some() && matches!(kind, KindSpec::CrossValidation(_)) {
+                return Err(item
+                    .refuse("folds divide all records; there is no credit for parts of parts")
+                    .accepting("Remove `part`."));
+            }
             if part.is_some() && !has_split {
                 return Err(item.refuse("the plan has no split").accepting(
                     "Add split = { test = \"1/3\" } at the top of the plan, or remove `part`.",
@@ -377,11 +420,7 @@ fn free(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
                 .accepting("Remove it."));
         }
     }
-    Ok(BudgetSpec {
-        epsilon: None,
-        delta: None,
-        rho: None,
-    })
+    Ok(BudgetSpec::none())
 }
 
 fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {

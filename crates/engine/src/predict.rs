@@ -1,9 +1,11 @@
 //! Predictions of a released model for rows the caller brings. Each row is predicted by itself: nothing
 //! depends on which rows come together.
+//!
+//! Texts become words by the rules that the release states (`tokens`), with the code that reads confidential texts.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use reticent_mechanisms::program::{Comparison, Expr, Function, entry};
 use reticent_mechanisms::rows::{Kind, Missing, Schema};
@@ -13,14 +15,18 @@ use crate::failure::{Error, Failure};
 use crate::formula::{Family, Response};
 use crate::model::Model;
 use crate::outcome::Refusal;
+use crate::scan::slots::slots;
+use crate::suggest;
+use crate::text::TextColumn;
+use crate::tokens;
 
 /// Predicts every row of a CSV file (also .gz) with a model given as `release.json#id`.
 ///
 /// The result is CSV with one line per row: for a logistic model `probability` and `class` (the positive
-/// level from the threshold on), for a linear one `prediction`; with one level against the rest, `probability` is that of the
-/// most probable level, its share of the sum over the levels. The threshold is ½, a number, or a released one,
-/// `release.json#id`. A row with a missing or undeclared cell has empty predictions. Numbers are clamped to the bounds the
-/// model was fitted under.
+/// level from the threshold on), for a linear one `prediction`; of more than two classes, `probability` is that of the
+/// most probable level, and a column `P(level)` follows for each level (with one level against the rest, shares of the sum over the
+/// levels). The threshold is ½, a number, or a released one, `release.json#id`. A row with a missing or undeclared cell has empty predictions; a text is
+/// never missing. Numbers are clamped to the bounds the model was fitted under. Columns that the model does not use are ignored.
 pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<String, Failure> {
     let (path, value) = released(model, "model")?;
     let refuse = |what: String| Refusal::request(what).in_file(&path);
@@ -31,22 +37,18 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         .ok_or_else(|| {
             refuse("the model does not say which columns it was fitted on".to_owned())
         })?;
-    if value.get("texts").is_some() {
-        return Err(refuse("the model reads words of texts".to_owned())
-            .accepting("Models with columns of tokens can be examined by a plan (roc, binned_residuals), not used by `predict`.")
-            .into());
-    }
+    let texts = tokens::released(&value).map_err(&refuse)?;
     let threshold = threshold.map(threshold_of).transpose()?;
-    if value.get("family").and_then(Value::as_str) == Some("one_against_rest") {
+    if let Some(classes) = Classes::read(&value, &schema).map_err(&refuse)? {
         if threshold.is_some() {
             return Err(refuse("a threshold needs a model of two classes".to_owned()).into());
         }
-        return most_probable(&value, &schema, data, &refuse);
+        return classes.predict((&schema, texts), data);
     }
     let model = Model::read(&value).map_err(|e| refuse(e.to_string()))?;
     let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
     let predictor = model.linear_predictor(&design);
-    let rows = Rows::open(data, &schema, &predictor)?;
+    let rows = Rows::open(data, (&schema, texts), &predictor)?;
     let mut out = String::new();
     let classes = classes(&design.response, model.family);
     if classes.is_none() && threshold.is_some() {
@@ -58,8 +60,8 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         "prediction\n"
     });
     let threshold = threshold.unwrap_or(0.5);
-    for cells in rows.cells {
-        let linear = cells.as_ref().map(|c| evaluate(&predictor, c));
+    rows.each(&schema, |cells| {
+        let linear = cells.map(|c| evaluate(&predictor, c));
         match (&classes, linear) {
             (Some((yes, no)), Some(x)) => {
                 let p = 1.0 / (1.0 + (-x).exp());
@@ -71,7 +73,7 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
             (Some(_), None) => out.push_str(",\n"),
             (None, None) => out.push_str("\"\"\n"),
         }
-    }
+    })?;
     Ok(out)
 }
 
@@ -96,47 +98,105 @@ fn threshold_of(text: &str) -> Result<f64, Failure> {
         .ok_or_else(refuse)?)
 }
 
-/// Each row's most probable level.
-fn most_probable(
-    value: &Value,
-    schema: &Schema,
-    data: &Path,
-    refuse: &dyn Fn(String) -> Refusal,
-) -> Result<String, Failure> {
-    let classes = value.get("classes").and_then(Value::as_array);
-    let mut levels = Vec::new();
-    let mut predictors = Vec::new();
-    for class in classes.into_iter().flatten() {
-        let level = class.get("level").and_then(Value::as_str).unwrap_or("");
-        let one = json!({"family": "logistic", "formula": value.get("formula"), "positive": level, "terms": class.get("terms")});
-        let model = Model::read(&one).map_err(|e| refuse(e.to_string()))?;
-        let design = model.design(schema).map_err(|e| refuse(e.to_string()))?;
-        predictors.push(model.linear_predictor(&design));
-        levels.push(level.to_owned());
-    }
-    let Some(all) = predictors.iter().cloned().reduce(Expr::add) else {
-        return Err(refuse("the model has no classes".to_owned()).into());
-    };
-    let mut out = "probability,class\n".to_owned();
-    for cells in Rows::open(data, schema, &all)?.cells {
-        let Some(cells) = cells else {
-            out.push_str(",\n");
-            continue;
+/// A model of more than two classes.
+pub(crate) struct Classes {
+    levels: Vec<String>,
+    predictors: Vec<Expr>,
+    /// Whether the predictors are log odds against the first level, instead of one level against the rest.
+    jointly: bool,
+}
+
+impl Classes {
+    /// The model in a released value; none if it is one of two classes or of numbers.
+    pub(crate) fn read(value: &Value, schema: &Schema) -> Result<Option<Self>, String> {
+        let jointly = value.get("log_odds").is_some();
+        let rest = value.get("family").and_then(Value::as_str) == Some("one_against_rest");
+        if !jointly && !rest {
+            return Ok(None);
+        }
+        let list = value.get(if jointly { "log_odds" } else { "classes" });
+        let mut out = Self {
+            levels: Vec::new(),
+            predictors: Vec::new(),
+            jointly,
         };
-        let mut total = 0.0;
-        let mut best: Option<(f64, &String)> = None;
-        for (predictor, level) in predictors.iter().zip(&levels) {
-            let p = 1.0 / (1.0 + (-evaluate(predictor, &cells)).exp());
-            total += p;
-            if best.is_none_or(|b| p > b.0) {
-                best = Some((p, level));
+        for class in list.and_then(Value::as_array).into_iter().flatten() {
+            let word = |key: &str| class.get(key).and_then(Value::as_str);
+            let level = word("level").unwrap_or("");
+            if jointly && out.levels.is_empty() {
+                out.levels.push(word("against").unwrap_or("").to_owned());
+                out.predictors.push(Expr::Constant(0.0));
             }
+            let one = json!({"family": "logistic", "formula": value.get("formula"), "positive": level,
+                "terms": class.get("terms"), "texts": value.get("texts")});
+            let model = Model::read(&one).map_err(|e| e.to_string())?;
+            let design = model.design(schema).map_err(|e| e.to_string())?;
+            out.predictors.push(model.linear_predictor(&design));
+            out.levels.push(level.to_owned());
         }
-        if let Some((p, level)) = best {
-            let _ = writeln!(out, "{},{}", p / total.max(f64::MIN_POSITIVE), field(level));
+        if out.levels.is_empty() {
+            return Err("the model has no classes".to_owned());
         }
+        Ok(Some(out))
     }
-    Ok(out)
+
+    /// The probabilities of the levels.
+    pub(crate) fn probabilities(&self, cells: &Cells) -> Vec<f64> {
+        let scores: Vec<f64> = (self.predictors.iter())
+            .map(|p| evaluate(p, cells))
+            .collect();
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let raised: Vec<f64> = scores
+            .iter()
+            .map(|x| {
+                if self.jointly {
+                    (x - top).exp()
+                } else {
+                    1.0 / (1.0 + (-x).exp())
+                }
+            })
+            .collect();
+        let total = raised.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        raised.iter().map(|p| p / total).collect()
+    }
+
+    /// The most probable level of each row and the probability of every level.
+    fn predict(
+        &self,
+        (schema, texts): (&Schema, Vec<TextColumn>),
+        data: &Path,
+    ) -> Result<String, Failure> {
+        let mut out = "probability,class".to_owned();
+        for level in &self.levels {
+            let _ = write!(out, ",{}", field(&format!("P({level})")));
+        }
+        out.push('\n');
+        let all = (self.predictors.iter().cloned())
+            .reduce(Expr::add)
+            .unwrap_or(Expr::Constant(0.0));
+        Rows::open(data, (schema, texts), &all)?.each(schema, |cells| {
+            let Some(cells) = cells else {
+                out.push_str(&",".repeat(self.levels.len().saturating_add(1)));
+                out.push('\n');
+                return;
+            };
+            let each = self.probabilities(cells);
+            let mut best: Option<(f64, &String)> = None;
+            for (p, level) in each.iter().zip(&self.levels) {
+                if best.is_none_or(|b| *p > b.0) {
+                    best = Some((*p, level));
+                }
+            }
+            if let Some((p, level)) = best {
+                let _ = write!(out, "{p},{}", field(level));
+            }
+            for p in each {
+                let _ = write!(out, ",{p}");
+            }
+            out.push('\n');
+        })?;
+        Ok(out)
+    }
 }
 
 /// The file and the value of `release.json#id`.
@@ -162,7 +222,7 @@ fn released(model: &str, key: &str) -> Result<(std::path::PathBuf, Value), Failu
 }
 
 /// What the two predicted classes of a logistic model are called.
-fn classes(response: &Response, family: Family) -> Option<(String, String)> {
+pub(crate) fn classes(response: &Response, family: Family) -> Option<(String, String)> {
     let (
         Response::Binary {
             levels, positive, ..
@@ -207,34 +267,49 @@ fn field(text: &str) -> String {
 /// Numbers (levels: the index) of one row by schema position.
 pub(crate) type Cells = HashMap<usize, f64>;
 
+/// Where the cells of a record come from.
+enum Place {
+    /// The declared column, from this field.
+    Plain(usize, usize),
+    /// The slots of a text, from this field.
+    Text(TextColumn, Vec<usize>, usize),
+}
+
+/// An open CSV file of rows to predict.
 struct Rows {
-    cells: Vec<Option<Cells>>,
+    reader: csv::Reader<Box<dyn std::io::Read>>,
+    path: PathBuf,
+    places: Vec<Place>,
 }
 
 impl Rows {
-    fn open(path: &Path, schema: &Schema, predictor: &Expr) -> Result<Self, Failure> {
-        let fail = |source: std::io::Error| -> Failure {
-            Error::File {
-                path: path.to_owned(),
-                what: "the rows cannot be read",
-                source,
-            }
-            .into()
-        };
+    /// Opens the file and finds the columns that the predictor reads.
+    fn open(
+        path: &Path,
+        (schema, texts): (&Schema, Vec<TextColumn>),
+        predictor: &Expr,
+    ) -> Result<Self, Failure> {
+        let fail = |source: std::io::Error| unreadable(path, source);
         let file = std::fs::File::open(path).map_err(fail)?;
         let plain: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
             Box::new(flate2::read::MultiGzDecoder::new(file))
         } else {
             Box::new(file)
         };
+        // cells are trimmed where they are read: which words of a text count may depend on all of it
         let mut reader = csv::ReaderBuilder::new()
             .flexible(true)
-            .trim(csv::Trim::All)
+            .trim(csv::Trim::Headers)
             .from_reader(plain);
-        let headers = reader
+        let headers: Vec<String> = reader
             .byte_headers()
             .map_err(|e| fail(std::io::Error::other(e)))?
-            .clone();
+            .iter()
+            .map(|h| {
+                let bare = h.strip_prefix(b"\xef\xbb\xbf").unwrap_or(h);
+                String::from_utf8_lossy(bare).into_owned()
+            })
+            .collect();
         let mut used = Vec::new();
         predictor.walk(&mut |e| match e {
             Expr::Column(c) | Expr::Code(c) | Expr::Level { column: c, .. } => used.push(*c),
@@ -243,35 +318,89 @@ impl Rows {
         used.sort_unstable();
         used.dedup();
         let mut places = Vec::new();
+        for text in texts {
+            let slot = |i| schema.position(&format!("{}.{i}", text.name));
+            let slots: Vec<usize> = (1..=text.most).map_while(slot).collect();
+            if slots.iter().any(|s| used.contains(s)) {
+                let at = field_of(&text.name, &headers, path)?;
+                used.retain(|c| !slots.contains(c));
+                places.push(Place::Text(text, slots, at));
+            }
+        }
         for column in used {
-            let name = &schema.columns[column].name;
-            let bare = |h: &[u8]| h.strip_prefix(b"\xef\xbb\xbf").unwrap_or(h).to_vec();
-            let at = headers
-                .iter()
-                .position(|h| bare(h) == name.as_bytes())
-                .ok_or_else(|| {
-                    Refusal::request(format!("there is no column {name}, which the model needs"))
-                        .in_file(path)
-                })?;
-            places.push((column, at));
+            let name = schema.columns.get(column).map_or("", |c| c.name.as_str());
+            places.push(Place::Plain(column, field_of(name, &headers, path)?));
         }
-        let mut cells = Vec::new();
+        Ok(Self {
+            reader,
+            path: path.to_owned(),
+            places,
+        })
+    }
+
+    /// Hands over every row: its cells, or none if one of them is missing.
+    fn each(mut self, schema: &Schema, mut see: impl FnMut(Option<&Cells>)) -> Result<(), Failure> {
         let mut record = csv::ByteRecord::new();
-        while reader
+        while self
+            .reader
             .read_byte_record(&mut record)
-            .map_err(|e| fail(std::io::Error::other(e)))?
+            .map_err(|e| unreadable(&self.path, std::io::Error::other(e)))?
         {
-            cells.push(
-                places
-                    .iter()
-                    .map(|(column, at)| {
-                        number(schema, *column, record.get(*at).unwrap_or(b""))
-                            .map(|x| (*column, x))
-                    })
-                    .collect::<Option<Cells>>(),
-            );
+            let mut cells = Cells::new();
+            let mut complete = true;
+            for place in &self.places {
+                match place {
+                    Place::Plain(column, at) => {
+                        let cell = record.get(*at).unwrap_or(b"").trim_ascii();
+                        match number(schema, *column, cell) {
+                            Some(x) => drop(cells.insert(*column, x)),
+                            None => complete = false,
+                        }
+                    }
+                    Place::Text(text, to, at) => {
+                        let cell = record.get(*at).unwrap_or(b"");
+                        let words = slots(text, std::iter::once(cell));
+                        let words = words.iter().filter_map(|slot| slot.first());
+                        #[allow(
+                            clippy::cast_precision_loss,
+                            reason = "numbers of words are below 2^21"
+                        )]
+                        cells.extend(to.iter().copied().zip(words.map(|w| *w as f64)));
+                    }
+                }
+            }
+            see(complete.then_some(&cells));
         }
-        Ok(Self { cells })
+        Ok(())
+    }
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> Failure {
+    Error::File {
+        path: path.to_owned(),
+        what: "the rows cannot be read",
+        source,
+    }
+    .into()
+}
+
+/// The field of the file that a column of the model is in.
+fn field_of(name: &str, headers: &[String], path: &Path) -> Result<usize, Refusal> {
+    let refuse = |what: String| Refusal::request(what).in_file(path).at_line(1);
+    let mut found = headers.iter().enumerate().filter(|h| h.1 == name);
+    match (found.next(), found.next()) {
+        (Some((at, _)), None) => Ok(at),
+        (Some(_), Some(_)) => {
+            Err(refuse(format!("the column {name} is there twice"))
+                .accepting("Rename one of the two."))
+        }
+        (None, _) => {
+            let known: Vec<&str> = headers.iter().map(String::as_str).collect();
+            Err(
+                refuse(format!("there is no column {name}, which the model needs"))
+                    .accepting(suggest::advice(name, &known)),
+            )
+        }
     }
 }
 
@@ -358,5 +487,249 @@ pub(crate) fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
         Expr::Or(a, b) => truth(of(a) != 0.0 || of(b) != 0.0),
         Expr::Not(a) => truth(of(a) == 0.0),
         Expr::Lookup(a, table) => entry(table, of(a)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_accounting::{Rational, Relation};
+    use reticent_mechanisms::primitives::Payment;
+    use reticent_mechanisms::program::RowProgram;
+    use reticent_mechanisms::source::RowSource;
+    use reticent_mechanisms::{Context, Simulated, Unit, simulate};
+    use reticent_noise::Silent;
+    use reticent_statistics::simple::{AxisCut, AxisSpec, histogram};
+    use reticent_statistics::{Facts, Prepared, naive_bayes};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::bayes::{self, Named};
+    use crate::books;
+    use crate::dataset::Dataset;
+    use crate::kinds::NaiveBayesSpec;
+    use crate::scan::FIELD_CAP;
+
+    /// Labels and texts: known words, none, repeated and too many ones, bytes that are no UTF-8, quotes, an enormous cell whose
+    /// only known word lies behind what is read, blanks at the ends (a sample of words depends on them).
+    fn hostile() -> Vec<u8> {
+        let mut out = b"\xef\xbb\xbfunused,text,y,hour\n".to_vec();
+        let enormous = [&vec![b'x'; FIELD_CAP + 7][..], b" free"].concat();
+        let texts: Vec<&[u8]> = vec![
+            b"free lunch",
+            b"",
+            b"nothing that is known",
+            b"\"FREE, free; Free\"",
+            b"\"win \"\"free\"\" lunch money now\"",
+            b"\xff\xfefree\xc3\x28",
+            b"\"  free win lunch money now   \"",
+            b"\"free win lunch money now\"",
+            &enormous,
+            b"the the the win",
+            b"\"two\nlines win\"",
+        ];
+        for (i, text) in texts.iter().cycle().take(44).enumerate() {
+            let label: &[u8] = if (i / 11 + i) % 2 == 0 { b"no" } else { b"yes" };
+            out.extend_from_slice(&[b"?,", *text, b",", label].concat());
+            out.extend_from_slice(format!(",{}\n", i % 24).as_bytes());
+        }
+        out
+    }
+
+    fn dataset(dir: &TempDir, keys: &str) -> Dataset {
+        let text = format!(
+            "version = 1\nid = \"t\"\ndata_version = \"1\"\nsource = {{ path = \"t.csv\" }}\nneighbours = \"add_remove\"\n\
+             [budget]\nepsilon = 1\n[ledger]\npath = \"t.ledger\"\n[columns.y]\ntype = \"text\"\nlevels = [\"no\", \"yes\"]\n\
+             [columns.text]\ntype = \"tokens\"\n{keys}\n[columns.hour]\ntype = \"integer\"\nlower = 0\nupper = 20\nmissing = \"drop\"\n"
+        );
+        Dataset::parse(&text, &dir.path().join("dataset.toml")).unwrap()
+    }
+
+    fn silently(source: &dyn RowSource, prepared: Prepared) -> Value {
+        let program = RowProgram {
+            terms: prepared.terms,
+            ..RowProgram::default()
+        };
+        let context = Context::records(Relation::AddRemove);
+        let mechanism = prepared.mechanism.as_ref();
+        let Simulated((answer, _)) = simulate(
+            source,
+            Unit::Row,
+            &context,
+            &program,
+            mechanism,
+            &mut Silent,
+        )
+        .unwrap();
+        answer.value
+    }
+
+    /// A release of naive Bayes on the text, and what it was made from.
+    fn released(dir: &TempDir, keys: &str) -> (Dataset, Value, String) {
+        std::fs::write(dir.path().join("t.csv"), hostile()).unwrap();
+        let dataset = dataset(dir, keys);
+        let source = books::rows(&dataset, books::files(&dataset).unwrap());
+        let spec = NaiveBayesSpec {
+            formula: "y ~ text + hour".to_owned(),
+            positive: None,
+            levels: Vec::new(),
+            smoothing: Some(1.0),
+            keep: None,
+            features: None,
+        };
+        let spec = bayes::spec(Named::of(&dataset), &spec, None).unwrap();
+        let context = Context::records(Relation::AddRemove);
+        let facts = Facts {
+            schema: &dataset.schema,
+            filter: None,
+            context: &context,
+            rows: None,
+            positive_rate: None,
+        };
+        let config = naive_bayes::Config {
+            smoothing: Some(1.0),
+            ..naive_bayes::Config::new(Payment::Pure {
+                epsilon: Rational::from(1u8),
+            })
+        };
+        let value = silently(
+            &*source,
+            naive_bayes::prepare(&facts, &spec, config).unwrap(),
+        );
+        let file = dir.path().join("release.json");
+        let document = json!({"releases": [{"id": "m", "value": value}]});
+        std::fs::write(&file, document.to_string()).unwrap();
+        (dataset, value, format!("{}#m", file.display()))
+    }
+
+    const RULES: [&str; 3] = [
+        "most = 2\nwords = [\"free\", \"win\", \"lunch\", \"money\", \"now\"]",
+        "most = 3\nwords = [\"free\", \"win\", \"lunch\", \"now\", \"lines\"]\nstop = [\"money\"]\nchoice = \"sampled\"\nsalt = \"s\"",
+        "most = 2\nhashed = 16\nstop = \"english\"\nsalt = \"2\"",
+    ];
+
+    /// The scores of `predict` are those that the door computes for a ROC curve, to the last bit: between every score and the next
+    /// larger number there is one cell, which counts all the records that have it.
+    #[test]
+    fn scores_of_texts_are_those_of_the_engine() {
+        for keys in RULES {
+            let dir = TempDir::new().unwrap();
+            let (dataset, value, model) = released(&dir, keys);
+            let data = dir.path().join("t.csv");
+            let fit = Model::read(&value).unwrap();
+            let columns: Schema = serde_json::from_value(value["columns"].clone()).unwrap();
+            let predictor = fit.linear_predictor(&fit.design(&columns).unwrap());
+            let texts = tokens::released(&value).unwrap();
+            let mut scores = Vec::new();
+            Rows::open(&data, (&columns, texts), &predictor)
+                .unwrap()
+                .each(&columns, |cells| {
+                    scores.push(evaluate(&predictor, cells.unwrap()));
+                })
+                .unwrap();
+            assert_eq!(scores.len(), 44);
+            let lines = predict(&model, &data, None).unwrap();
+            for (line, x) in lines.lines().skip(1).zip(&scores) {
+                let p: f64 = line.split(',').next().unwrap().parse().unwrap();
+                assert!((p - 1.0 / (1.0 + (-x).exp())).abs() < 1e-15);
+            }
+            let mut sorted = scores.clone();
+            sorted.sort_by(f64::total_cmp);
+            sorted.dedup();
+            assert!(sorted.len() > 4, "{sorted:?}");
+            let ends = sorted.iter().flat_map(|x| [*x, x.next_up()]);
+            let edges: Vec<f64> = std::iter::once(-1e9).chain(ends).chain([1e9]).collect();
+            let context = Context::records(Relation::AddRemove);
+            let facts = Facts {
+                schema: &dataset.schema,
+                filter: None,
+                context: &context,
+                rows: None,
+                positive_rate: None,
+            };
+            let axis = AxisSpec {
+                name: "score".to_owned(),
+                expr: fit.linear_predictor(&fit.design(&dataset.schema).unwrap()),
+                cut: AxisCut::Edges(edges),
+            };
+            let table = histogram(&facts, axis, &Rational::from(1u8)).unwrap();
+            let source = books::rows(&dataset, books::files(&dataset).unwrap());
+            let counts = silently(&*source, table)["counts"].clone();
+            for (i, x) in sorted.iter().enumerate() {
+                let here = scores.iter().filter(|s| s.total_cmp(x).is_eq()).count();
+                assert_eq!(counts[2 * i + 1], here, "{x} of {counts}");
+                assert_eq!(counts[2 * i], 0, "{counts}");
+            }
+        }
+    }
+
+    /// A row alone is predicted as among the others, and what no text can hold against it never fails.
+    #[test]
+    fn texts_are_predicted_one_by_one() {
+        for keys in RULES {
+            let dir = TempDir::new().unwrap();
+            let (.., model) = released(&dir, keys);
+            let predict = |bytes: &[u8]| {
+                let file = dir.path().join("new.csv");
+                std::fs::write(&file, bytes).unwrap();
+                let out = super::predict(&model, &file, None).unwrap();
+                out.lines().map(str::to_owned).collect::<Vec<_>>()
+            };
+            let odd: [&[u8]; 6] = [
+                b"3,free win",
+                b"3,",
+                b"3",
+                b"3,\xff\xff\xfe win",
+                b"3,\"unknown\nwords\"",
+                b"99,\"lunch, lunch\"",
+            ];
+            let header = b"hour,text\n";
+            let all = predict(&[&header[..], &odd.join(&b'\n')].concat());
+            assert_eq!(all.len(), 7);
+            assert!(
+                all[1..].iter().all(|l| l.contains(',') && l != ","),
+                "{all:?}"
+            );
+            for (i, row) in odd.iter().enumerate() {
+                assert_eq!(predict(&[&header[..], row].concat())[1], all[i + 1]);
+            }
+            // a number that is missing leaves the row without a prediction
+            assert_eq!(predict(b"hour,text\n,free\n")[1], ",");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let dir = TempDir::new().unwrap();
+        let (_, mut value, model) = released(&dir, RULES[0]);
+        let file = dir.path().join("new.csv");
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).unwrap();
+            predict(&model, &file, None).unwrap_err().to_string()
+        };
+        let message = refused(b"hour,texts\n3,free\n");
+        for part in [
+            "new.csv",
+            "line 1",
+            "there is no column text",
+            "Did you mean `texts`?",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        let message = refused(b"hour,text,text\n3,free,free\n");
+        assert!(message.contains("text is there twice"), "{message}");
+        // a model that does not say how texts are split
+        for key in ["stop", "choice", "slots", "words"] {
+            let whole = value.clone();
+            value["texts"][0].as_object_mut().unwrap().remove(key);
+            let old = dir.path().join("old.json");
+            let document = json!({"releases": [{"id": "m", "value": value}]});
+            std::fs::write(&old, document.to_string()).unwrap();
+            let message = predict(&format!("{}#m", old.display()), &file, None)
+                .unwrap_err()
+                .to_string();
+            assert!(message.contains("old.json"), "{message}");
+            assert!(message.contains("how the text text is split"), "{message}");
+            value = whole;
+        }
     }
 }

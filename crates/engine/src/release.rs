@@ -26,7 +26,7 @@ pub fn document(
         .zip(releases)
         .map(|(entry, release)| {
             let body = &release.body;
-            json!({
+            let mut fields = json!({
                 "id": entry.id,
                 "kind": body.kind,
                 "part": entry.part.as_ref().map_or_else(|| "all".to_owned(), |p| p.names().1),
@@ -34,7 +34,13 @@ pub fn document(
                 "value": body.value,
                 "receipt": body.receipt,
                 "flags": body.flags,
-            })
+            });
+            let fold = entry.spec.as_ref().and_then(|s| s.fold.as_ref());
+            if let (Value::Object(fields), Some(fold)) = (&mut fields, fold) {
+                let fold = json!({"of": fold.of, "number": fold.number, "folds": fold.folds});
+                fields.insert("fold".to_owned(), fold);
+            }
+            fields
         })
         .collect();
     let head = RequestId::from_bytes(*head).to_string();
@@ -101,12 +107,7 @@ pub(crate) fn report(resolved: &Resolved, document: &Value, spending: &Spending<
             .map(|((entry, stored), running)| report::PriceRow {
                 id: entry.id.clone(),
                 asked: asked(entry),
-                part: Some(
-                    entry
-                        .part
-                        .as_ref()
-                        .map_or_else(|| "all".to_owned(), |p| p.names().1),
-                ),
+                part: Some(entry.rows()),
                 debited: Some(if *stored {
                     show(&Cost::zero())
                 } else {

@@ -31,7 +31,8 @@ pub(crate) fn identify(
         "data_version": dataset.data_version,
         "relation": dataset.neighbours.to_string(),
         "unit": dataset.unit.to_json(),
-        "split": plan.split.as_ref().map(SplitSpec::canonical),
+        // a fold has a split of its own
+        "split": plan.split.as_ref().filter(|_| release.get("fold").is_none()).map(SplitSpec::canonical),
         "where": plan.canonical_filter(),
         "release": release,
         "inputs": inputs.iter().map(RequestId::to_string).collect::<Vec<_>>(),

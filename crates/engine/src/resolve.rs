@@ -1,7 +1,7 @@
 //! A plan resolved against its data set: who is asked for what, on which rows, at which price, in which
 //! order. Public inputs only; the data are never opened here.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use reticent_accounting::{
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::budget::{Payment, payment};
 use crate::dataset::{Dataset, Unit};
 use crate::failure::Failure;
+use crate::folds::FoldSpec;
 use crate::kinds::KindSpec;
 use crate::model::Examined;
 use crate::outcome::Refusal;
@@ -51,6 +52,17 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The rows it reads, in words.
+    pub fn rows(&self) -> String {
+        let part = self.part.as_ref().map(|p| p.names().1);
+        let fold = self.spec.as_ref().and_then(|s| s.fold.as_ref());
+        match (part, fold) {
+            (None, _) => "all".to_owned(),
+            (Some(part), None) => part,
+            (Some(part), Some(f)) => format!("{part}, fold {}/{}", f.number, f.folds),
+        }
+    }
+
     /// All models it examines.
     pub fn models(&self) -> impl Iterator<Item = &Input> {
         self.model.iter().chain(&self.more)
@@ -96,7 +108,8 @@ impl Resolved {
             .releases
             .iter()
             .map(|r| {
-                payment(dataset.currency, r)
+                budgeted(&dataset, r)
+                    .and_then(|r| payment(dataset.currency, &r))
                     .map(|paid| at_printed_scales(&dataset, r, paid))
                     .map_err(|e| e.in_file(&plan.file))
             })
@@ -130,7 +143,10 @@ impl Resolved {
                     }
                 }
             }
-            let (part, fraction) = part(split.as_ref(), release)?;
+            let (part, fraction) = match &release.fold {
+                None => part(split.as_ref(), release)?,
+                Some(fold) => fold_part(&dataset, release, fold).map_err(place)?,
+            };
             positions.insert(&release.id, entries.len());
             entries.push(Entry {
                 id: release.id.clone(),
@@ -178,20 +194,22 @@ impl Resolved {
         )
     }
 
-    /// The price of the whole plan: releases on all rows add up, disjoint parts compose in parallel.
+    /// The price of the whole plan: releases on all rows add up, disjoint parts of one split compose in parallel, splits add up.
     pub fn total(&self) -> Price {
-        let on = |part: Option<&str>| -> Vec<Price> {
-            self.entries
-                .iter()
-                .filter(|e| e.part.as_ref().map(|p| p.names().1).as_deref() == part)
-                .map(|e| self.price(e))
-                .collect()
-        };
-        let parts: Vec<Price> = ["train", "test"]
-            .into_iter()
-            .map(|p| sequential(&on(Some(p))))
-            .collect();
-        sequential(&[sequential(&on(None)), parallel(&parts)])
+        let mut whole = Vec::new();
+        let mut splits: BTreeMap<String, BTreeMap<String, Vec<Price>>> = BTreeMap::new();
+        for entry in &self.entries {
+            let slot = match entry.part.as_ref().map(Part::names) {
+                None => &mut whole,
+                Some((split, part)) => splits.entry(split).or_default().entry(part).or_default(),
+            };
+            slot.push(self.price(entry));
+        }
+        for parts in splits.values() {
+            let parts: Vec<Price> = parts.values().map(|p| sequential(p)).collect();
+            whole.push(parallel(&parts));
+        }
+        sequential(&whole)
     }
 
     /// The privacy unit as the door takes it.
@@ -276,6 +294,32 @@ fn size_entry(dataset: &Dataset, plan: &Plan, payments: &[Payment]) -> Entry {
         model: None,
         more: Vec::new(),
     }
+}
+
+/// The release with the budget that it has for itself.
+fn budgeted(dataset: &Dataset, release: &ReleaseSpec) -> Result<ReleaseSpec, Refusal> {
+    let mut own = release.clone();
+    if let Some(fold) = &release.fold {
+        own.budget = fold
+            .budget(&release.budget, dataset.neighbours)
+            .map_err(|e| e.at_line(release.line))?;
+    }
+    Ok(own)
+}
+
+/// The part of a fold.
+fn fold_part(
+    dataset: &Dataset,
+    release: &ReleaseSpec,
+    fold: &FoldSpec,
+) -> Result<(Option<Part>, f64), Refusal> {
+    let name = release.part.as_deref().unwrap_or_default();
+    let split = fold.split(dataset, release.line)?;
+    let index = split.parts.iter().position(|p| p.0 == name);
+    let index = index.ok_or_else(|| {
+        Refusal::request(format!("a fold has no part {name}")).for_key("release.part")
+    })?;
+    Ok((Some(Part { split, index }), fold.fraction(name)))
 }
 
 fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f64), Refusal> {

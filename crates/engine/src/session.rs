@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use reticent_accounting::{Cost, Currency, Price, Relation, Size, parallel, sequential};
-use reticent_mechanisms::program::{Expr, RowProgram};
+use reticent_mechanisms::program::{Expr, Part, RowProgram};
 use reticent_mechanisms::rows::Kind;
 use reticent_mechanisms::{Context, Private, Release, Slot, Task, row_set_size};
 use serde_json::{Value, json};
@@ -98,10 +98,7 @@ pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
                     .as_ref()
                     .map_or("count", |s| s.kind.name())
                     .to_owned(),
-                part: entry
-                    .part
-                    .as_ref()
-                    .map_or_else(|| "all".to_owned(), |p| p.names().1),
+                part: entry.rows(),
                 price: resolved.price(entry),
                 accuracy: methods::accuracy(
                     &resolved,
@@ -359,20 +356,11 @@ pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Re
 /// The ledger's total after each entry, from the totals before the run: as the ledger itself composes them.
 fn running(resolved: &Resolved, before: &reticent_ledger::Status, stored: &[bool]) -> Vec<Cost> {
     let relation = resolved.dataset.neighbours;
-    let own = resolved
-        .entries
-        .iter()
-        .find_map(|e| e.part.as_ref().map(|p| p.names().0));
-    let mut elsewhere: Vec<Price> = Vec::new();
-    let mut parts: BTreeMap<String, Price> = BTreeMap::new();
+    let mut splits: BTreeMap<String, BTreeMap<String, Price>> = BTreeMap::new();
     let mut partitioned = Vec::new();
     for p in &before.partitions {
         partitioned.push(p.total.clone());
-        if Some(&p.partition) == own.as_ref() {
-            parts.clone_from(&p.parts);
-        } else {
-            elsewhere.push(p.total.clone());
-        }
+        splits.insert(p.partition.clone(), p.parts.clone());
     }
     // What was spent on all rows is the rest of the total.
     let partitioned = sequential(&partitioned);
@@ -385,15 +373,21 @@ fn running(resolved: &Resolved, before: &reticent_ledger::Status, stored: &[bool
     for (entry, stored) in resolved.entries.iter().zip(stored) {
         if !stored {
             let price = resolved.price(entry);
-            let slot = match &entry.part {
+            let slot = match entry.part.as_ref().map(Part::names) {
                 None => &mut plain,
-                Some(part) => parts.entry(part.names().1).or_insert_with(Price::zero),
+                Some((split, part)) => splits
+                    .entry(split)
+                    .or_default()
+                    .entry(part)
+                    .or_insert_with(Price::zero),
             };
             *slot = sequential(&[slot.clone(), price]);
         }
-        let by_part: Vec<Price> = parts.values().cloned().collect();
-        let mut all = elsewhere.clone();
-        all.extend([plain.clone(), parallel(&by_part)]);
+        let mut all = vec![plain.clone()];
+        all.extend(splits.values().map(|parts| {
+            let parts: Vec<Price> = parts.values().cloned().collect();
+            parallel(&parts)
+        }));
         totals.push(
             sequential(&all)
                 .under(relation)

@@ -52,6 +52,75 @@ impl Tokens {
     }
 }
 
+/// What a released model says of a text: everything that a reader needs to turn texts into words as the fit did. All of it is
+/// declared, nothing comes from records.
+pub(crate) fn public(column: &TextColumn) -> Value {
+    let mut fields = json!({
+        "column": column.name,
+        "slots": column.most,
+        "words": column.vocabulary.names(),
+        "stop": column.tokenizer.stop_words(),
+        "choice": match column.choice { Choice::First => "first", Choice::Sampled { .. } => "sampled" },
+    });
+    if let Value::Object(fields) = &mut fields {
+        if let Vocabulary::Hashed { buckets, salt } = &column.vocabulary {
+            fields.insert(
+                "hashed".to_owned(),
+                json!({"buckets": buckets, "salt": salt}),
+            );
+        }
+        if let Choice::Sampled { salt } = &column.choice {
+            fields.insert("salt".to_owned(), json!(salt));
+        }
+    }
+    fields
+}
+
+/// The texts that a released model reads, or why its words cannot be found in new texts.
+pub(crate) fn released(model: &Value) -> Result<Vec<TextColumn>, String> {
+    let list = model.get("texts").and_then(Value::as_array);
+    let one = |text: &Value| {
+        let word = |key: &str| text.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = word("column")?;
+        let most = usize::try_from(text.get("slots")?.as_u64()?).ok()?;
+        let stop = strings(text.get("stop")?)?;
+        let words = strings(text.get("words")?)?;
+        let count = words.len();
+        let choice = match (word("choice")?.as_str(), word("salt")) {
+            ("first", _) => Choice::First,
+            ("sampled", Some(salt)) => Choice::Sampled { salt },
+            _ => return None,
+        };
+        let vocabulary = match text.get("hashed") {
+            None => Vocabulary::words(words),
+            Some(of) => Vocabulary::Hashed {
+                buckets: u32::try_from(of.get("buckets")?.as_u64()?).ok()?,
+                salt: of.get("salt")?.as_str()?.to_owned(),
+            },
+        };
+        let numbers = usize::try_from(vocabulary.len()).ok()? == count;
+        (numbers && most <= usize::try_from(MOST_SLOTS).ok()?).then_some(TextColumn {
+            name,
+            tokenizer: Tokenizer::new(&stop.join(" ")),
+            vocabulary,
+            most,
+            choice,
+        })
+    };
+    let complete = |text: &Value| {
+        one(text).ok_or_else(|| {
+            let name = text.get("column").and_then(Value::as_str).unwrap_or("");
+            format!("the model does not say how the text {name} is split into words (stop, choice, hashed); fit it again with this version")
+        })
+    };
+    list.into_iter().flatten().map(complete).collect()
+}
+
+fn strings(list: &Value) -> Option<Vec<String>> {
+    let texts = list.as_array()?.iter();
+    texts.map(|t| t.as_str().map(str::to_owned)).collect()
+}
+
 /// Reads the keys of a `tokens` column; `folder` is where a word file is looked for.
 pub(crate) fn read(
     section: &mut Section<'_>,

@@ -236,7 +236,9 @@ fn into(v: f64, i: Interval) -> f64 {
     if v < i.upper { v } else { i.upper }
 }
 
+/// Keeps the records of the part: those in any interval of its name, which is what the ledger charges.
 fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bool]) {
+    let name = |index: usize| part.split.parts.get(index).map(|p| &p.0);
     for (row, k) in keep.iter_mut().enumerate().filter(|(_, k)| **k) {
         let mut hash = Sha256::new();
         hash.update(part.split.salt.as_bytes());
@@ -249,9 +251,8 @@ fn route(part: &Part, schema: &Schema, unit: Unit, batch: &Batch, keep: &mut [bo
             }
         }
         let digest: [u8; 32] = hash.finalize().into();
-        let mut first = [0u8; 8];
-        first.iter_mut().zip(digest).for_each(|(a, b)| *a = b);
-        *k = part.split.part_of(u64::from_le_bytes(first)) == part.index;
+        let at = u64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
+        *k = name(part.split.part_of(at)) == name(part.index);
     }
 }
 

@@ -24,6 +24,15 @@ pub enum SplitBy {
 }
 
 /// A record-wise split of the rows into disjoint parts, by a keyed hash.
+///
+/// # Claim
+/// A record is in exactly one part. Parts go by their names: intervals of the hash that have one name are one part, so a part may
+/// be everything but an interval in the middle.
+/// # Composition
+/// The ledger charges (split, name), and [`Part`] reads the records of that name: what is charged is what is read, whichever of the
+/// equal names a [`Part`] points at. Every record has one hash, that hash is in one interval, and the interval has one name.
+/// # Checked by
+/// `program::tests::parts_have_their_shares`, `evaluate::tests::{parts_are_disjoint, parts_of_one_name_are_one_part}`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Split {
     /// What is hashed.
@@ -70,7 +79,7 @@ impl Split {
 pub struct Part {
     /// The split.
     pub split: Split,
-    /// Position of the part in [`Split::parts`].
+    /// Position of the part in [`Split::parts`]; any one of its intervals.
     pub index: usize,
 }
 

@@ -11,6 +11,7 @@
 //! * [`logistic`], [`linear`]: the two models. [`model`]: their predictions as expressions.
 //! * [`naive_bayes`], [`features`]: classification from noisy counts, and which features are worth it.
 //! * [`auc`]: the area alone. [`roc`], [`residuals`], [`binned`]: the three diagnostics.
+//! * [`cross_validation`]: the figures of several folds as one, at no cost.
 //! * [`verify`]: a private yes or no about one coefficient.
 //! * [`counters`], [`running`]: strategies for running totals and the totals of their noisy answers; running totals as releases.
 //! * [`accuracy`]: error from ε and ε from error.
@@ -24,6 +25,7 @@ pub mod binned;
 mod common;
 pub mod counters;
 pub mod covariance;
+pub mod cross_validation;
 mod curve;
 pub mod derived;
 mod design;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::table::{Folder, registered, reticent_in};
 
-fn example(name: &str) -> Folder {
+pub(crate) fn example(name: &str) -> Folder {
     let folder = Folder::new();
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../examples")

@@ -3,7 +3,9 @@
 mod architecture;
 mod audit;
 mod bad_input;
+mod classes;
 mod examples;
+mod folds;
 mod late;
 mod lessons;
 mod streams;

@@ -156,18 +156,52 @@ fn features_are_selected_and_used() {
     }
     let priced = folder.reticent(&["price", "plan.toml"]).code(0).out;
     assert!(priced.contains("43 features"), "{priced}");
-    let model = "out/plan/release.json#bayes";
-    let refused = folder
-        .reticent(&["predict", model, "messages.csv"])
-        .code(2)
-        .err;
-    assert!(refused.contains("words of texts"), "{refused}");
+    for id in ["bayes", "odds", "whole"] {
+        let area = area_of_predictions(&folder, id);
+        assert!((area - 0.969).abs() < 0.02, "{id} {area}");
+    }
     // Registered words are part of the declaration.
     folder.write("words.txt", "free lunch");
     let plan = PLAN.replace("top = 3", "top = 1");
     folder.write("plan.toml", &plan);
     let refused = folder.reticent(&["run", "plan.toml"]).code(3).err;
     assert!(refused.contains("not what was registered"), "{refused}");
+}
+
+/// The exact area under the ROC curve of what `predict` says of all messages.
+fn area_of_predictions(folder: &Folder, id: &str) -> f64 {
+    let model = format!("out/plan/release.json#{id}");
+    let out = folder
+        .reticent(&["predict", &model, "messages.csv"])
+        .code(0)
+        .out;
+    let messages = std::fs::read_to_string(folder.path("messages.csv")).unwrap();
+    let (mut spam, mut other) = (Vec::new(), Vec::new());
+    for (line, message) in out.lines().zip(messages.lines()).skip(1) {
+        let p: f64 = line.split(',').next().unwrap().parse().unwrap();
+        if message.ends_with("yes") {
+            &mut spam
+        } else {
+            &mut other
+        }
+        .push(p);
+    }
+    assert_eq!(spam.len() + other.len(), 6000);
+    let mut above = 0.0;
+    for yes in &spam {
+        for no in &other {
+            above += if yes > no {
+                1.0
+            } else if yes < no {
+                0.0
+            } else {
+                0.5
+            };
+        }
+    }
+    #[allow(clippy::cast_precision_loss, reason = "a few thousand")]
+    let pairs = (spam.len() * other.len()) as f64;
+    above / pairs
 }
 
 /// Every way of choosing, also one that may choose nothing; all are priced before and paid once, and what becomes of the

@@ -19,6 +19,7 @@ use super::{
 };
 use super::{DECIDE_AT, ROC_COUNTS, ROC_THRESHOLDS};
 use crate::document::{Item, Section, quoted};
+use crate::folds::CrossValidationSpec;
 use crate::formula;
 use crate::outcome::Refusal;
 use crate::plan::{ReleaseSpec, formula_text, unknown_kind};
@@ -105,6 +106,9 @@ impl KindSpec {
             }),
             "binned_residuals" => Self::BinnedResiduals(binned_residuals(section, earlier)?),
             "verify" => Self::Verify(VerifySpec::read(section)?),
+            "cross_validation" => {
+                Self::CrossValidation(CrossValidationSpec::read(section, earlier)?)
+            }
             other => return Err(unknown_kind(&item, other)),
         };
         Ok(kind)
@@ -443,28 +447,7 @@ fn logistic(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<Logist
         None => formula_of(section)?,
     };
     let fix = "Write the level that counts as positive, for example positive = \">50K\", or a list of levels: each is then fitted against the rest.";
-    let mut levels: Vec<String> = Vec::new();
-    let positive = match section.get("positive") {
-        None => None,
-        Some(item) if item.is_list() => {
-            for element in item.list(fix)? {
-                let level = element.name(fix)?;
-                if levels.contains(&level) {
-                    return Err(element
-                        .refuse("this level is listed twice")
-                        .accepting("Remove one of the two."));
-                }
-                levels.push(level);
-            }
-            if levels.len() < 2 || levels.len() > 1000 {
-                return Err(item
-                    .refuse("between 2 and 1000 levels are accepted")
-                    .accepting(fix));
-            }
-            None
-        }
-        Some(item) => Some(item.name(fix)?),
-    };
+    let (positive, levels) = positive_levels(section, fix)?;
     let scale = match section.get("scale") {
         None => Scaling::Bounds,
         Some(item) => item.word(&[
@@ -521,25 +504,60 @@ fn logistic(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<Logist
     })
 }
 
+/// The positive level of two classes, or a list of levels.
+fn positive_levels(
+    section: &mut Section<'_>,
+    fix: &str,
+) -> Result<(Option<String>, Vec<String>), Refusal> {
+    let item = match section.get("positive") {
+        None => return Ok((None, Vec::new())),
+        Some(item) if !item.is_list() => return Ok((Some(item.name(fix)?), Vec::new())),
+        Some(item) => item,
+    };
+    let mut levels: Vec<String> = Vec::new();
+    for element in item.list(fix)? {
+        let level = element.name(fix)?;
+        if levels.contains(&level) {
+            return Err(element
+                .refuse("this level is listed twice")
+                .accepting("Remove one of the two."));
+        }
+        levels.push(level);
+    }
+    if levels.len() < 2 || levels.len() > 1000 {
+        return Err(item
+            .refuse("between 2 and 1000 levels are accepted")
+            .accepting(fix));
+    }
+    Ok((None, levels))
+}
+
 fn naive_bayes(
     section: &mut Section<'_>,
     earlier: &[ReleaseSpec],
 ) -> Result<NaiveBayesSpec, Refusal> {
     let selected = Selected::read(section, earlier)?;
-    let (formula, positive) = if let Some((_, from)) = &selected {
-        (from.formula.clone(), from.positive.clone())
+    let (formula, (positive, levels)) = if let Some((_, from)) = &selected {
+        (from.formula.clone(), (from.positive.clone(), Vec::new()))
     } else {
-        let formula = formula_of(section)?;
-        let fix = "Write the level that counts as positive, for example positive = \">50K\".";
-        let positive = section.get("positive").map(|i| i.name(fix)).transpose()?;
-        (formula, positive)
+        let fix = "Write the level that counts as positive, for example positive = \">50K\", or the list of all levels: they are then told apart by one release.";
+        (formula_of(section)?, positive_levels(section, fix)?)
     };
     let fix = "Write a positive pseudo-count, for example smoothing = 1, or leave it to the rule.";
+    let keep = super::models::kept(section, selected.is_some())?;
+    if keep.is_some() && !levels.is_empty() {
+        let line = section.line_of("keep");
+        return Err(section
+            .refuse("`keep` chooses by how well a feature parts two classes")
+            .at_line(line)
+            .accepting("Remove `keep`, or name the one level that counts as positive."));
+    }
     Ok(NaiveBayesSpec {
         formula,
         positive,
+        levels,
         smoothing: positive_real(section, "smoothing", fix)?,
-        keep: super::models::kept(section, selected.is_some())?,
+        keep,
         features: selected.map(|s| s.0),
     })
 }

@@ -172,6 +172,8 @@ pub(crate) fn prepare(
             &models::verified(&facts, s)?,
             &models::verify_config(s, epsilon),
         ),
+        KindSpec::CrossValidation(s) => Ok(models::cross_validation(s, resolved, models)),
+        KindSpec::Decisions(_) => models::decisions(&facts, model, epsilon)?,
     };
     prepared.map_err(|e| refuse(&e))
 }
@@ -291,7 +293,8 @@ pub(crate) fn expected(
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::covariance(&facts, s.columns.len(), s.data_norm, &payment)?
         }
-        KindSpec::Regress(_) | KindSpec::Threshold(_) => {
+        KindSpec::Decisions(_) => planning::table(&facts, 4, epsilon),
+        KindSpec::Regress(_) | KindSpec::Threshold(_) | KindSpec::CrossValidation(_) => {
             return Some("computed from released values: costs nothing".to_owned());
         }
         KindSpec::Roc(s) => crate::examine::expected_roc(&facts, s, epsilon),
@@ -326,8 +329,12 @@ pub(crate) fn blank(resolved: &Resolved, entry: &Entry) -> Result<Examined, Refu
         Some(KindSpec::Linear(s)) => (&s.formula, None, Family::Linear),
         Some(KindSpec::Regress(s)) => (&s.formula, None, Family::Linear),
         Some(KindSpec::Covariance(s)) => return Ok(Examined::Value(models::unreleased(s))),
-        Some(KindSpec::Roc(_) | KindSpec::Select(_)) => return Ok(Examined::Value(Value::Null)),
-        Some(KindSpec::NaiveBayes(s)) => (&s.formula, s.positive.clone(), Family::Logistic),
+        Some(KindSpec::Roc(_) | KindSpec::Select(_) | KindSpec::Decisions(_)) => {
+            return Ok(Examined::Value(Value::Null));
+        }
+        Some(KindSpec::NaiveBayes(s)) if s.levels.is_empty() => {
+            (&s.formula, s.positive.clone(), Family::Logistic)
+        }
         _ => {
             return Err(Refusal::request("examines a release that is not a model").for_key("model"));
         }

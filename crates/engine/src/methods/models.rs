@@ -1,23 +1,27 @@
 //! Covariances and what is read off released values, over public facts.
 
 use reticent_accounting::Rational;
-use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::program::{Comparison, Expr};
 use reticent_mechanisms::rows::Schema;
+use reticent_statistics::simple::{self, AxisCut, AxisSpec};
 use reticent_statistics::{
-    DesignSpec, Facts, Prepared, StatisticsError, covariance, linear, logistic, threshold, verify,
+    DesignSpec, Facts, Prepared, StatisticsError, covariance, cross_validation, linear, logistic,
+    threshold, verify,
 };
 use serde_json::{Value, json};
 
 use super::{about, compile, design_spec, expression, moments_payment};
 use crate::bayes::Named;
 use crate::budget::Payment;
+use crate::folds::CrossValidationSpec;
 use crate::formula::{self, Family, Response};
 use crate::kinds::{
-    Clip, CovarianceSpec, Lambda, LinearOutput, LogisticSpec, Point, Projection, PureNoise,
-    RegressSpec, Repair, Reported, Scaling, ThresholdSpec, VerifySpec,
+    Clip, CovarianceSpec, KindSpec, Lambda, LinearOutput, LogisticSpec, Point, Projection,
+    PureNoise, RegressSpec, Repair, Reported, Scaling, ThresholdSpec, VerifySpec,
 };
 use crate::model::Examined;
 use crate::outcome::Refusal;
+use crate::resolve::Resolved;
 
 type Made = Result<Result<Prepared, StatisticsError>, Refusal>;
 
@@ -121,6 +125,58 @@ pub(super) fn threshold(spec: &ThresholdSpec, from: Option<&Examined>) -> Made {
     };
     let metadata = json!({"from": about(&spec.from, None)["model"]});
     Ok(threshold::prepare(value, method, &metadata))
+}
+
+/// Records by outcome and by what a model says at probability ½.
+pub(super) fn decisions(facts: &Facts<'_>, model: Option<&Examined>, epsilon: &Rational) -> Made {
+    let (model, design) = super::examined(model, facts.schema)?;
+    let Some((yes, no)) = crate::predict::classes(&design.response, model.family) else {
+        return Err(Refusal::request("decisions need a model of two classes").for_key("model"));
+    };
+    let positive = Expr::Compare(
+        Comparison::GreaterEqual,
+        Box::new(model.linear_predictor(&design)),
+        Box::new(Expr::Constant(0.0)),
+    );
+    let axis = |name: &str, expr: Expr| AxisSpec {
+        name: name.to_owned(),
+        expr,
+        cut: AxisCut::Levels(vec![no.clone(), yes.clone()]),
+    };
+    let axes = vec![
+        axis("outcome", design.response.expr().clone()),
+        axis("predicted", positive),
+    ];
+    Ok(simple::crosstab(facts, axes, epsilon))
+}
+
+/// The figures of the folds as one.
+pub(super) fn cross_validation(
+    spec: &CrossValidationSpec,
+    resolved: &Resolved,
+    found: &[Examined],
+) -> Prepared {
+    let values: Vec<Value> = found
+        .iter()
+        .map(|f| match f {
+            Examined::Value(value) => value.clone(),
+            Examined::Model(_) => Value::Null,
+        })
+        .collect();
+    let of = |id: &str| resolved.entries.iter().find(|e| e.id == id);
+    let mut metadata = json!({"model": spec.model});
+    let fit = of(&spec.model).and_then(|e| e.spec.as_ref());
+    if let (Value::Object(fields), Some(fit)) = (&mut metadata, fit) {
+        let (formula, positive) = match &fit.kind {
+            KindSpec::Logistic(s) => (Some(&s.formula), s.positive.as_ref()),
+            KindSpec::NaiveBayes(s) => (Some(&s.formula), s.positive.as_ref()),
+            _ => (None, None),
+        };
+        fields.insert("family".to_owned(), json!(fit.kind.name()));
+        fields.insert("formula".to_owned(), json!(formula));
+        fields.insert("positive".to_owned(), json!(positive));
+    }
+    cross_validation::prepare(spec.measure, &values, &metadata)
 }
 
 /// The design of the regression that a claim is about.

@@ -162,6 +162,8 @@ struct Release<'a> {
     value: &'a Value,
     receipt: &'a Value,
     flags: Vec<String>,
+    /// One of the fits and evaluations of a cross-validation, which has the section.
+    fold: bool,
 }
 
 impl<'a> Release<'a> {
@@ -176,6 +178,7 @@ impl<'a> Release<'a> {
                 .iter()
                 .filter_map(read::plain)
                 .collect(),
+            fold: v.get("fold").is_some_and(Value::is_object),
         }
     }
 
@@ -242,7 +245,7 @@ pub fn html(release: &Value, context: &Context) -> String {
     asked(&mut out, &releases, context);
     promise(&mut out, &releases, relation, &unit, context);
     spent(&mut out, &releases, relation, context);
-    for (i, r) in releases.iter().enumerate() {
+    for (i, r) in releases.iter().enumerate().filter(|(_, r)| !r.fold) {
         out.push_str(&sections::section(i + 1, r, relation));
     }
     footer(&mut out, release, context);
@@ -276,7 +279,7 @@ fn header(
 
 fn asked(out: &mut String, releases: &[Release<'_>], context: &Context) {
     out.push_str(r#"<section id="asked"><h2>What was asked</h2><ol>"#);
-    for (i, r) in releases.iter().enumerate() {
+    for (i, r) in releases.iter().enumerate().filter(|(_, r)| !r.fold) {
         let price = context.prices.iter().find(|p| p.id == r.id);
         let mut about = sections::describe(r.kind, r.value);
         if let Some(asked) = price.and_then(|p| p.asked.as_deref()) {

@@ -370,6 +370,17 @@ pub(crate) fn releases() -> Vec<Value> {
             &[],
         ),
         release(
+            "unseen",
+            "cross_validation",
+            "0",
+            "0",
+            &json!({"measure": "auc", "estimate": 0.881, "low": 0.874, "high": 0.888, "model": "income", "family": "logistic",
+                    "formula": "income ~ age + education", "positive": ">50K", "interval": "approximately .95",
+                    "folds": [{"fold": 1, "estimate": 0.884, "low": 0.868, "high": 0.9}, {"fold": 2, "estimate": 0.878, "low": 0.862, "high": 0.894},
+                              {"fold": 3, "estimate": null, "low": null, "high": null}]}),
+            &["fold_without_figure"],
+        ),
+        release(
             "gain",
             "sum",
             "0.05",

@@ -132,6 +132,13 @@ pub(super) fn describe(kind: &str, v: &Value) -> String {
             code("positive").map_or_else(String::new, |p| format!(", positive outcome {p}"))
         ),
         "verify" => verify::claim(v),
+        "cross_validation" => format!(
+            "{}{of_model} on the records that each of {} fits had left out: {}{}",
+            words::measure(v),
+            list(v, "folds").len(),
+            code("formula").unwrap_or_default(),
+            code("positive").map_or_else(String::new, |p| format!(", positive outcome {p}"))
+        ),
         "threshold" => "The probability from which an outcome is called positive".to_owned(),
         "crosstab" | "histogram" => {
             let names: Vec<String> = list(v, "axes")
@@ -208,6 +215,18 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
         }
         "linear" | "regress" => fit(v)?,
         "verify" => verify::verdict(v)?,
+        "cross_validation" => {
+            let (low, high) = (num(v, "low"), num(v, "high"));
+            let half = low.zip(high).map(|(l, h)| (h - l) / 2.0);
+            (
+                format!(
+                    "{} {}",
+                    words::measure(v),
+                    words::to_error(num(v, "estimate")?, half)
+                ),
+                format!("95 % interval {}", words::interval(low, high)),
+            )
+        }
         "threshold" => (
             format!(
                 "positive from probability {}",

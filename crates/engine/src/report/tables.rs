@@ -22,6 +22,26 @@ pub(super) fn numbers(kind: &str, v: &Value) -> String {
     match kind {
         "count" | "sum" | "mean" | "bounds" | "threshold" | "auc" | "verify" => String::new(),
         "logistic" | "naive_bayes" => logistic(v),
+        "cross_validation" => fold(
+            "Folds",
+            &[
+                ("fold", Set::Number),
+                (words::measure(v), Set::Number),
+                ("95 % interval", Set::Text),
+            ],
+            list(v, "folds")
+                .iter()
+                .map(|f| {
+                    let estimate = num(f, "estimate");
+                    vec![
+                        cell(num(f, "fold")),
+                        estimate.map_or_else(|| words::NONE.to_owned(), |x| words::fixed(x, 3)),
+                        escape(&words::interval(num(f, "low"), num(f, "high"))),
+                    ]
+                })
+                .collect(),
+            true,
+        ),
         "linear" | "regress" => linear(v),
         "covariance" => covariance(v),
         "roc" => {
@@ -125,15 +145,16 @@ pub(super) fn fold(
 }
 
 fn logistic(v: &Value) -> String {
-    let classes = list(v, "classes");
-    if !classes.is_empty() {
-        let each = classes.iter().map(|c| {
-            let level = text(c, "level").unwrap_or_default();
-            format!("<h3>{} against the rest</h3>{}", escape(&level), odds(c))
-        });
-        return each.collect();
-    }
-    odds(v)
+    // of naive Bayes `classes` are names
+    let several = ["classes", "log_odds"].map(|key| list(v, key).iter().filter(|c| c.is_object()));
+    let each = several.into_iter().flatten().map(|c| {
+        let level = text(c, "level").unwrap_or_default();
+        let other = text(c, "against").unwrap_or_else(|| "the rest".to_owned());
+        let (level, other) = (escape(&level), escape(&other));
+        format!("<h3>{level} against {other}</h3>{}", odds(c))
+    });
+    let all: String = each.collect();
+    if all.is_empty() { odds(v) } else { all }
 }
 
 fn odds(v: &Value) -> String {

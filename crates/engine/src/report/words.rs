@@ -3,6 +3,7 @@
 //! Everything here is total: a number that is missing, infinite or out of range becomes a dash or a plain statement.
 //! Functions that return HTML say so; all others return plain text that the caller escapes.
 
+use serde_json::Value;
 use std::fmt::Write as _;
 
 use super::html::escape;
@@ -512,6 +513,7 @@ pub(super) fn kind(kind: &str) -> String {
         "residuals" => "Residual plot",
         "binned_residuals" => "Binned residual plot",
         "verify" => "Verified claim",
+        "cross_validation" => "Cross-validation",
         other => {
             let other = other.replace('_', " ");
             let mut letters = other.chars();
@@ -521,6 +523,14 @@ pub(super) fn kind(kind: &str) -> String {
         }
     }
     .to_owned()
+}
+
+/// What a cross-validation measures.
+pub(super) fn measure(v: &Value) -> &'static str {
+    match v.get("measure").and_then(Value::as_str) {
+        Some("accuracy") => "Accuracy",
+        _ => "AUC",
+    }
 }
 
 /// How to read the plot or table of a kind; plain text.
@@ -610,6 +620,13 @@ pub(super) fn reading(kind: &str) -> &'static str {
              released with noise. \"Undecided\" means that the votes do not show it through noise and chance: it does not mean no. \
              The question was about these records; a group has few of them, so an effect must be clear to be confirmed."
         }
+        "cross_validation" => {
+            "Every record was left out by one fit and judged by that fit alone. The figure is about models fitted with the budget and the \
+             records of one fold's fit, fewer than the whole, so it is rather too low for a model fitted with more. The interval holds the \
+             privacy noise and the choice of the records left out. Other training records would have given other models: that is \
+             not part of it, and the folds show only some of it, since they share most of their training records. Fits and evaluations \
+             of the folds are in release.json."
+        }
         _ => "Values as released.",
     }
 }
@@ -648,6 +665,7 @@ pub(super) fn flag(flag: &str) -> String {
             "Long rows were shortened with the outcome counted in their length, which can bias this regression; ask for the covariance with clip = \"none\" to avoid it."
         }
         "threshold_not_measured" => "The curve has no measured threshold; ½ is used.",
+        "fold_without_figure" => "For at least one fold noise leaves no figure; the others stand for it.",
         "projection_not_needed" => "The projection would not have reduced the number of columns, so none was made.",
         "no_standard_errors" => {
             "There are no standard errors, intervals or tests: they need the residual variance and how the columns vary together, which are not part of this release, and the penalty shrinks all coefficients toward 0. The noise alone is stated."

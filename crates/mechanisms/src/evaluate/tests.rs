@@ -397,6 +397,45 @@ fn unit_cap() {
     );
 }
 
+/// Intervals of one name are one part, from whichever of them it is named; it and the rest are disjoint and hold every record.
+/// The intervals of the rest are those of plain parts.
+#[test]
+fn parts_of_one_name_are_one_part() {
+    let schema = schema();
+    let batch = batch(3000, &mut Seeded::new(6));
+    let of = |parts: &[(&str, u32, u32)], index| {
+        let mut keep = vec![true; batch.rows()];
+        let split = Split {
+            by: SplitBy::Content,
+            salt: "folds".to_owned(),
+            parts: parts
+                .iter()
+                .map(|(name, n, d)| ((*name).to_owned(), *n, *d))
+                .collect(),
+        };
+        let part = Part { split, index };
+        route(&part, &schema, Unit::Row, &batch, &mut keep);
+        keep
+    };
+    let fifths = [
+        ("1", 1, 5),
+        ("2", 1, 5),
+        ("3", 1, 5),
+        ("4", 1, 5),
+        ("5", 1, 5),
+    ];
+    for i in 0..5u32 {
+        let fold = [("train", i, 5), ("test", 1, 5), ("train", 4 - i, 5)];
+        let (train, test) = (of(&fold, 0), of(&fold, 1));
+        assert_eq!(train, of(&fold, 2));
+        assert!(train.iter().zip(&test).all(|(a, b)| a != b));
+        assert_eq!(test, of(&fifths, i as usize));
+        assert!((450..750).contains(&test.iter().filter(|t| **t).count()));
+        // no such part: no record
+        assert!(of(&fold, 3).iter().all(|k| !k));
+    }
+}
+
 /// Every record is in exactly one part; equal contents go together whatever their representation: −0 and 0, any NaN.
 #[test]
 fn parts_are_disjoint() {

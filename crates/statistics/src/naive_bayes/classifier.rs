@@ -185,10 +185,12 @@ impl Classifier {
     /// Log-odds of the second of two classes against the first: intercept, a weight per feature, and (linear, quadratic)
     /// coefficients per number.
     pub fn log_odds(&self) -> Option<LogOdds> {
-        let difference = |v: &[f64]| match v {
-            [a, b] => Some(b - a),
-            _ => None,
-        };
+        (self.classes.len() == 2).then(|| self.log_odds_of(1))?
+    }
+
+    /// Log-odds of a class against the first; none if there is no such class.
+    pub fn log_odds_of(&self, class: usize) -> Option<LogOdds> {
+        let difference = |v: &[f64]| Some(v.get(class)? - v.first()?);
         let mut intercept = difference(&self.base)?;
         let weights = self.weights.iter();
         let weights = weights
@@ -197,7 +199,7 @@ impl Classifier {
         let mut quadratic = Vec::with_capacity(self.numeric.len());
         for f in &self.numeric {
             let of = |i: usize| Some((*f.mean.get(i)?, *f.variance.get(i)?));
-            let ((m, v), (mean, var)) = (of(0)?, of(1)?);
+            let ((m, v), (mean, var)) = (of(0)?, of(class)?);
             intercept += 0.5 * (v.ln() - var.ln() + m * m / v - mean * mean / var);
             quadratic.push((mean / var - m / v, 0.5 * (1.0 / v - 1.0 / var)));
         }

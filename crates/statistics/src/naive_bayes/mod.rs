@@ -99,7 +99,7 @@ pub struct Spec {
     pub items: Items,
     /// Numbers with declared bounds, taken as Gaussian within each class.
     pub numeric: Vec<(String, Expr)>,
-    /// For two classes: the log-odds as the terms of a formula, added to the value.
+    /// The log-odds (of two classes, or of each of several against the first) as the terms of a formula, added to the value.
     pub formula: Vec<Term>,
     /// Public facts copied into the value.
     pub metadata: Value,
@@ -190,7 +190,7 @@ fn shares(payment: &Payment, entries: u64, sums: u64) -> Option<(Payment, Ration
 
 /// A classifier for the classes of `spec`.
 ///
-/// The value has the classes, noisy counts, means and variances, and, for two classes, the log-odds as weights.
+/// The value has the classes, noisy counts, means and variances, and, the log-odds as terms of the formula: of two classes, or of each of several against the first.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
@@ -505,8 +505,10 @@ impl Mechanism for NaiveBayes {
         });
         let mut value = with_metadata(value, &classifier.to_json());
         let formula = chosen.as_ref().map_or(&self.formula, |c| &c.0);
-        if let Some(terms) = terms(formula, &classifier) {
+        if let Some(terms) = (classifier.log_odds()).and_then(|o| terms(formula, &classifier, o)) {
             value = with_metadata(value, &json!({ "terms": terms }));
+        } else if let Some(each) = against_first(&self.formula, &classifier) {
+            value = with_metadata(value, &json!({ "log_odds": each }));
         }
         if let Some((_, features)) = chosen {
             let candidates = self.names.len().saturating_sub(self.sparse());
@@ -525,13 +527,27 @@ impl Mechanism for NaiveBayes {
     }
 }
 
-/// The log-odds as terms, intercept first; none without a formula or with other than two classes.
-fn terms(formula: &[Term], classifier: &Classifier) -> Option<Vec<Value>> {
+/// Of more than two classes, the log-odds of each against the first; none without a formula.
+fn against_first(formula: &[Term], classifier: &Classifier) -> Option<Vec<Value>> {
+    let first = classifier.classes.first()?;
+    let rest = classifier.classes.iter().enumerate().skip(1);
+    rest.map(|(at, level)| {
+        let terms = terms(formula, classifier, classifier.log_odds_of(at)?)?;
+        Some(json!({"level": level, "against": first, "terms": terms}))
+    })
+    .collect()
+}
+
+/// Log-odds as terms, intercept first; none without a formula.
+fn terms(
+    formula: &[Term],
+    classifier: &Classifier,
+    (mut intercept, weights, quadratic): LogOdds,
+) -> Option<Vec<Value>> {
     // without any feature the intercept alone is the model
     if formula.is_empty() && !(classifier.weights.is_empty() && classifier.numeric.is_empty()) {
         return None;
     }
-    let (mut intercept, weights, quadratic) = classifier.log_odds()?;
     let names = classifier.weights.iter().map(|w| w.name.as_str());
     let by_name: std::collections::HashMap<&str, f64> = names.zip(weights).collect();
     let weight = |name: &str| by_name.get(name).copied().unwrap_or(0.0);

@@ -28,7 +28,7 @@ use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, spl
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Bisection, Counts, Draw, Medians};
 use reticent_mechanisms::program::{Expr, RowProgram};
-use reticent_mechanisms::rows::Kind;
+use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
@@ -228,9 +228,6 @@ fn build(
                 .to_owned(),
         ));
     }
-    if config.choice == Thresholds::LabelSeparate {
-        untied(facts, models)?;
-    }
     let parts = split(&config.epsilon, &vec![1; models.len()]);
     let unknown_size = facts.signal(&config.epsilon).is_none()
         && config.bins.is_none()
@@ -274,31 +271,35 @@ fn build(
 /// Fewest distinct scores between which label-separate quantiles mean something.
 const DISTINCT: u64 = 1000;
 
-/// Refuses scores that take few values by declaration: quantiles between ties may lie anywhere in the empty stretch beside them, and a curve
-/// drawn through them says nothing.
-fn untied(facts: &Facts<'_>, models: &[Examined]) -> Result<(), StatisticsError> {
-    let values = |column: usize| match facts.schema.columns.get(column).map(|c| &c.kind) {
+/// Whether scores of these terms can be told apart well enough for label-separate quantiles: quantiles between ties may lie anywhere in the empty
+/// stretch beside them, and a curve drawn through them says nothing. For the terms of a model's design, by declaration: the caller asks, because a
+/// fitted model may use fewer of them, which nobody knows before it is paid.
+///
+/// # Errors
+/// [`StatisticsError::Parameter`] if they take fewer than 1000 values together.
+pub fn untied<'a>(
+    schema: &Schema,
+    terms: impl IntoIterator<Item = &'a Expr>,
+) -> Result<(), StatisticsError> {
+    let values = |column: usize| match schema.columns.get(column).map(|c| &c.kind) {
         Some(Kind::Integer { lower, upper }) => upper.abs_diff(*lower).saturating_add(1),
         Some(Kind::Levels { levels, .. }) => levels.len() as u64,
-        Some(Kind::Real { lower, upper }) if lower >= upper => 1,
         _ => u64::MAX,
     };
-    for model in models {
-        let columns = RowProgram {
-            terms: vec![model.score.probability()],
-            ..RowProgram::default()
-        }
-        .columns();
-        let distinct = columns.into_iter().map(values).fold(1, u64::saturating_mul);
-        if distinct < DISTINCT {
-            return Err(parameter(
-                "thresholds",
-                "label_separate".to_owned(),
-                format!(
-                    "the score takes at most {distinct} values; quantiles of each class need scores without ties: leave thresholds out"
-                ),
-            ));
-        }
+    let columns = RowProgram {
+        terms: terms.into_iter().cloned().collect(),
+        ..RowProgram::default()
+    }
+    .columns();
+    let distinct = columns.into_iter().map(values).fold(1, u64::saturating_mul);
+    if distinct < DISTINCT {
+        return Err(parameter(
+            "thresholds",
+            "label_separate".to_owned(),
+            format!(
+                "the score takes at most {distinct} values; quantiles of each class need scores without ties: leave thresholds out"
+            ),
+        ));
     }
     Ok(())
 }

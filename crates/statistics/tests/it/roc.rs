@@ -5,7 +5,9 @@ use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
 use reticent_noise::{Seeded, Silent};
 use reticent_statistics::histogram::Method;
-use reticent_statistics::roc::{Config, Examined, Thresholds, plan, prepare, prepare_several};
+use reticent_statistics::roc::{
+    Config, Examined, Thresholds, plan, prepare, prepare_several, untied,
+};
 use reticent_statistics::{Prepared, Score, StatisticsError};
 use serde_json::{Value, json};
 
@@ -245,28 +247,15 @@ fn crowded_bins_tell_nothing_apart() {
     }
 }
 
-/// Scores that take few values by declaration have ties: quantiles of each class are refused.
+/// Scores that take few values by declaration have ties: no quantiles of each class.
 #[test]
 fn quantiles_of_each_class_need_scores_without_ties() {
     let table = table(10);
     let context = context(Relation::AddRemove);
-    let config = Config {
-        choice: Thresholds::LabelSeparate,
-        ..Config::new(rational("1"))
-    };
-    let facts = table.facts(&context, Some(2000.0));
-    let constant = Score::Probability(Expr::Constant(0.5));
-    let refused = prepare(&facts, &constant, Expr::Column(2), config.clone()).unwrap_err();
+    let schema = table.facts(&context, None).schema;
+    let refused = untied(schema, &[Expr::Constant(0.5)]).unwrap_err();
     assert!(refused.to_string().contains("ties"), "{refused}");
-    assert!(
-        prepare(
-            &facts,
-            &Score::Probability(Expr::Column(0)),
-            Expr::Column(2),
-            config
-        )
-        .is_ok()
-    );
+    assert!(untied(schema, &[Expr::Column(0)]).is_ok());
 }
 
 /// Ten records at public thresholds, without noise: every table by hand.
