@@ -167,6 +167,9 @@ fn why_none(kind: &str) -> Option<&'static str> {
         "covariance" => {
             "the error of an entry is in units of the product of two declared ranges; the release states it for each"
         }
+        "cross_validation" => {
+            "it is read off the k fits and evaluations that it pays for: a fold's error is that of its evaluation, a k-th of the budget on a k-th of the records"
+        }
         "regress" | "threshold" => {
             "it adds no error to that of the release it is read off, and costs nothing"
         }
@@ -330,7 +333,7 @@ pub struct Asked {
 }
 
 /// Kinds that [`single`] knows: those of plans, and sparse vector sessions.
-pub const KINDS: [&str; 22] = [
+pub const KINDS: [&str; 23] = [
     "count",
     "sum",
     "mean",
@@ -353,6 +356,7 @@ pub const KINDS: [&str; 22] = [
     "covariance",
     "regress",
     "threshold",
+    "cross_validation",
 ];
 
 /// The error of one kind at a budget, or the budget for an error; for kinds without an error at a budget, why there is none.
