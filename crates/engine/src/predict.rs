@@ -3,7 +3,7 @@
 //!
 //! Texts become words by the rules that the release states (`tokens`), with the code that reads confidential texts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -43,12 +43,12 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         if threshold.is_some() {
             return Err(refuse("a threshold needs a model of two classes".to_owned()).into());
         }
-        return classes.predict((&schema, texts), data);
+        return classes.predict((&schema, texts), data, missing_values(&value));
     }
     let model = Model::read(&value).map_err(|e| refuse(e.to_string()))?;
     let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
     let predictor = model.linear_predictor(&design);
-    let rows = Rows::open(data, (&schema, texts), &predictor)?;
+    let rows = Rows::open(data, (&schema, texts), &predictor, missing_values(&value))?;
     let mut out = String::new();
     let classes = classes(&design.response, model.family);
     if classes.is_none() && threshold.is_some() {
@@ -165,6 +165,7 @@ impl Classes {
         &self,
         (schema, texts): (&Schema, Vec<TextColumn>),
         data: &Path,
+        missing: MissingValues,
     ) -> Result<String, Failure> {
         let mut out = "probability,class".to_owned();
         for level in &self.levels {
@@ -174,7 +175,7 @@ impl Classes {
         let all = (self.predictors.iter().cloned())
             .reduce(Expr::add)
             .unwrap_or(Expr::Constant(0.0));
-        Rows::open(data, (schema, texts), &all)?.each(schema, |cells| {
+        Rows::open(data, (schema, texts), &all, missing)?.each(schema, |cells| {
             let Some(cells) = cells else {
                 out.push_str(&",".repeat(self.levels.len().saturating_add(1)));
                 out.push('\n');
@@ -280,6 +281,18 @@ struct Rows {
     reader: csv::Reader<Box<dyn std::io::Read>>,
     path: PathBuf,
     places: Vec<Place>,
+    missing: MissingValues,
+}
+
+/// The texts that mean a missing cell, by column; the empty one always does.
+type MissingValues = BTreeMap<String, Vec<String>>;
+
+/// Those that a model states.
+fn missing_values(model: &Value) -> MissingValues {
+    let stated = model.get("missing_values").cloned();
+    stated
+        .and_then(|v| serde_json::from_value(v).ok())
+        .unwrap_or_default()
 }
 
 impl Rows {
@@ -288,6 +301,7 @@ impl Rows {
         path: &Path,
         (schema, texts): (&Schema, Vec<TextColumn>),
         predictor: &Expr,
+        missing: MissingValues,
     ) -> Result<Self, Failure> {
         let fail = |source: std::io::Error| unreadable(path, source);
         let file = std::fs::File::open(path).map_err(fail)?;
@@ -335,6 +349,7 @@ impl Rows {
             reader,
             path: path.to_owned(),
             places,
+            missing,
         })
     }
 
@@ -352,7 +367,7 @@ impl Rows {
                 match place {
                     Place::Plain(column, at) => {
                         let cell = record.get(*at).unwrap_or(b"").trim_ascii();
-                        match number(schema, *column, cell) {
+                        match number(schema, *column, cell, &self.missing) {
                             Some(x) => drop(cells.insert(*column, x)),
                             None => complete = false,
                         }
@@ -409,22 +424,26 @@ fn field_of(name: &str, headers: &[String], path: &Path) -> Result<usize, Refusa
     clippy::cast_precision_loss,
     reason = "bounds are at most 2^53 and levels few"
 )]
-fn number(schema: &Schema, column: usize, cell: &[u8]) -> Option<f64> {
+fn number(schema: &Schema, column: usize, cell: &[u8], missing: &MissingValues) -> Option<f64> {
     let column = schema.columns.get(column)?;
     let text = std::str::from_utf8(cell).ok();
+    let means_missing = |t: &str| {
+        let declared = missing.get(&column.name);
+        t.is_empty() || declared.is_some_and(|all| all.iter().any(|m| m == t))
+    };
     let imputed = match column.missing {
         Missing::Impute(x) => Some(x),
         Missing::Drop => None,
     };
+    if text.is_some_and(means_missing) {
+        return imputed;
+    }
     match &column.kind {
         Kind::Integer { lower, upper } => parsed(text)
             .map(|x| x.clamp(*lower as f64, *upper as f64))
             .or(imputed),
         Kind::Real { lower, upper } => parsed(text).map(|x| x.clamp(*lower, *upper)).or(imputed),
         Kind::Levels { levels, other } => {
-            if cell.is_empty() {
-                return imputed;
-            }
             let found = text.and_then(|t| levels.iter().position(|l| l == t));
             found.map(|i| i as f64).or_else(|| other.map(f64::from))
         }
@@ -620,7 +639,7 @@ mod tests {
             let predictor = fit.linear_predictor(&fit.design(&columns).unwrap());
             let texts = tokens::released(&value).unwrap();
             let mut scores = Vec::new();
-            Rows::open(&data, (&columns, texts), &predictor)
+            Rows::open(&data, (&columns, texts), &predictor, MissingValues::new())
                 .unwrap()
                 .each(&columns, |cells| {
                     scores.push(evaluate(&predictor, cells.unwrap()));

@@ -5,7 +5,8 @@
 //! The area is the mean of the folds' areas; scores of different models are not compared. Around it stands an interval by the
 //! method of variance estimates recovery: every fold brings the distance to the ends of its own interval, which holds the privacy
 //! noise, and the deviation of an area of so many positives and negatives over the choice of records (Hanley and McNeil). Folds are
-//! disjoint and their noise is independent, so squared distances add. The accuracy is the share of right decisions among the noisy
+//! disjoint and their noise is independent, so squared distances add where the folds are clear. The area of a fold that noise nearly drowns
+//! is drawn towards ½, which no mean over folds takes away: the distances of such folds (an end at 0 or 1, or wider than .15) add as they are. The accuracy is the share of right decisions among the noisy
 //! counts of all folds; its variance is that of a share of so many records, plus that of the noise, carried through the ratio.
 //! What the interval leaves out: other training records would have given other models. No unbiased estimate of that variance
 //! exists (Bengio and Grandvalet), so it is said instead.
@@ -139,6 +140,9 @@ fn deviation_of_area(a: f64, positives: f64, negatives: f64) -> f64 {
         .sqrt()
 }
 
+/// Widest interval of a fold whose area is taken for unbiased.
+const CLEAR: f64 = 0.15;
+
 /// The mean of the folds that have a figure.
 fn mean(each: &[Option<Figure>]) -> Option<Figure> {
     let found: Vec<&Figure> = each.iter().flatten().collect();
@@ -147,9 +151,18 @@ fn mean(each: &[Option<Figure>]) -> Option<Figure> {
     }
     let k = crate::common::size(found.len());
     let estimate = found.iter().map(|f| f.estimate).sum::<f64>() / k;
+    let clear = |f: &Figure| f.low > 0.0 && f.high < 1.0 && f.high - f.low <= CLEAR;
     let distance = |of: fn(&Figure) -> f64| {
-        let squares = found.iter().map(|f| (f.estimate - of(f)).powi(2));
-        squares.sum::<f64>().sqrt() / k
+        let (mut squares, mut plain) = (0.0, 0.0);
+        for f in &found {
+            let far = (f.estimate - of(f)).abs();
+            if clear(f) {
+                squares += far * far;
+            } else {
+                plain += far;
+            }
+        }
+        (squares.sqrt() + plain) / k
     };
     Some(Figure {
         estimate,
@@ -201,6 +214,26 @@ mod tests {
     use reticent_noise::{Noise, Seeded};
 
     use super::*;
+
+    /// Squared distances of clear folds add, distances of drowned folds as they are: by hand.
+    #[test]
+    fn drowned_folds_keep_their_distances() {
+        let fold = |estimate, low, high| {
+            Some(Figure {
+                estimate,
+                low,
+                high,
+            })
+        };
+        let clear = mean(&[fold(0.8, 0.77, 0.84), fold(0.7, 0.66, 0.73), None]).unwrap();
+        assert!((clear.estimate - 0.75).abs() < 1e-12);
+        assert!((clear.low - 0.725).abs() < 1e-12 && (clear.high - 0.775).abs() < 1e-12);
+        let drowned = mean(&[fold(0.6, 0.2, 1.0), fold(1.0, 0.0, 1.0)]).unwrap();
+        assert!((drowned.low - 0.1).abs() < 1e-12 && drowned.high >= 1.0);
+        let mixed = mean(&[fold(0.8, 0.77, 0.84), fold(0.6, 0.2, 0.9)]).unwrap();
+        assert!((mixed.low - (0.7 - 0.43 / 2.0)).abs() < 1e-12);
+        assert!((mixed.high - (0.7 + 0.34 / 2.0)).abs() < 1e-12);
+    }
 
     fn fold(a: f64, half: f64, n: f64) -> Value {
         json!({"auc": a, "auc_low": a - half, "auc_high": a + half,

@@ -1,4 +1,5 @@
-//! What is known only after payment (the released number of rows, models of the same plan) never makes a run fail.
+//! What is known only after payment (the released number of rows, models of the same plan) never makes a run fail; what a model states is enough to
+//! use it.
 
 use std::fmt::Write as _;
 
@@ -124,4 +125,38 @@ fn first_runs_at_once_share_a_ledger() {
         }
     });
     folder.reticent(&["run", "plan.toml"]).code(0);
+}
+
+/// `predict` reads a cell as the fit did: texts that mean a missing value are stated in the model.
+#[test]
+fn declared_missing_values_are_missing_to_predictions() {
+    let folder = folder("1", 400);
+    let declared = std::fs::read_to_string(folder.path("dataset.toml")).unwrap();
+    folder.write(
+        "dataset.toml",
+        declared.replace(
+            "[columns.x]\ntype = \"real\"\nlower = 0\nupper = 1\n",
+            "[columns.x]\ntype = \"real\"\nlower = 0\nupper = 1\nmissing_values = [\"\", \"0.25\"]\nmissing = \"impute\"\nimpute = 0.75\n",
+        ),
+    );
+    let found = released(
+        &folder,
+        "[[release]]\nid = \"m\"\nkind = \"linear\"\nformula = \"w ~ x\"\nepsilon = \"50\"\n",
+    );
+    let model = found.iter().find(|r| r["id"] == "m").unwrap();
+    assert_eq!(
+        model["value"]["missing_values"]["x"],
+        serde_json::json!(["", "0.25"])
+    );
+    folder.write("new.csv", "x,other\n0.25,\n0.75,\n,\n0.26,\n");
+    let said = folder
+        .reticent(&["predict", "out/plan/release.json#m", "new.csv"])
+        .code(0)
+        .out;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 5, "{said}");
+    assert!(
+        lines[1] == lines[2] && lines[2] == lines[3] && lines[4] != lines[1],
+        "{said}"
+    );
 }

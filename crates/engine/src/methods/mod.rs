@@ -2,11 +2,14 @@
 
 mod models;
 
-use reticent_accounting::{Currency, Rational, rational_to_f64};
-use reticent_mechanisms::Context;
+use std::collections::BTreeMap;
+
+use reticent_accounting::{AccountingError, Currency, Event, Rational, rational_to_f64};
+use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
+use reticent_mechanisms::{Answer, Context, Desk, DeskError, Mechanism};
 use reticent_statistics::accuracy::Question;
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
@@ -175,7 +178,61 @@ pub(crate) fn prepare(
         KindSpec::CrossValidation(s) => Ok(models::cross_validation(s, resolved, models)),
         KindSpec::Decisions(_) => models::decisions(&facts, model, epsilon)?,
     };
-    prepared.map_err(|e| refuse(&e))
+    Ok(stating(
+        &resolved.dataset,
+        prepared.map_err(|e| refuse(&e))?,
+    ))
+}
+
+/// Adds to a model, which names the columns it reads, the texts that mean a missing cell in them: whoever predicts has to read cells as the fit did.
+fn stating(dataset: &Dataset, prepared: Prepared) -> Prepared {
+    let declared = (dataset.schema.columns.iter().zip(&dataset.policies))
+        .filter(|(_, policy)| policy.missing_values.iter().any(|v| !v.is_empty()))
+        .map(|(column, policy)| (column.name.clone(), policy.missing_values.clone()));
+    let missing: BTreeMap<String, Vec<String>> = declared.collect();
+    if missing.is_empty() {
+        return prepared;
+    }
+    let inner = prepared.mechanism;
+    Prepared {
+        terms: prepared.terms,
+        mechanism: Box::new(Stating { inner, missing }),
+    }
+}
+
+/// # Claim
+/// That of the mechanism inside: what is added is declared.
+struct Stating {
+    inner: Box<dyn Mechanism>,
+    missing: BTreeMap<String, Vec<String>>,
+}
+
+impl Mechanism for Stating {
+    fn kind(&self) -> &'static str {
+        self.inner.kind()
+    }
+    fn event(&self, context: &Context) -> Result<Event, AccountingError> {
+        self.inner.event(context)
+    }
+    fn first_pass(&self) -> Vec<Fold> {
+        self.inner.first_pass()
+    }
+    fn passes(&self) -> u32 {
+        self.inner.passes()
+    }
+    fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
+        let mut answer = self.inner.run(desk)?;
+        let columns = answer.value.pointer("/columns/columns");
+        let names = columns.and_then(Value::as_array).into_iter().flatten();
+        let stated: serde_json::Map<String, Value> = names
+            .filter_map(|column| column.get("name")?.as_str())
+            .filter_map(|name| Some((name.to_owned(), json!(self.missing.get(name)?))))
+            .collect();
+        if let (false, Value::Object(fields)) = (stated.is_empty(), &mut answer.value) {
+            fields.insert("missing_values".to_owned(), Value::Object(stated));
+        }
+        Ok(answer)
+    }
 }
 
 fn quantiles(

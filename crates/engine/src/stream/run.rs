@@ -1,6 +1,6 @@
 //! The loop: events into ticks, ticks into releases, each durable before it is published.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -178,6 +178,7 @@ pub fn run(
     options: &Options,
     say: &mut dyn FnMut(&str),
 ) -> Result<Running, Failure> {
+    recent(config, options)?;
     places(config)?;
     let session = Session::new(declared(config), context(config))?;
     let scale = session
@@ -238,7 +239,8 @@ pub fn run(
         head: progress.head,
         clock,
         caught_up: from >= reached,
-        due: None,
+        due: VecDeque::new(),
+        noted: progress.ticks,
         patience: i64::MIN,
         reached,
         refused,
@@ -304,6 +306,20 @@ fn open(
     });
     say(&statement.to_string());
     Ok((Engine::Live(Box::new(live)), store))
+}
+
+/// Refuses a new stream by the wall clock whose start is so long ago that all its ticks would close at once, empty.
+fn recent(config: &Config, options: &Options) -> Result<(), Refusal> {
+    let Clock::Wall { per_second } = config.ticks.clock else {
+        return Ok(());
+    };
+    let ago = config.tick_of(options.watch.read(per_second)).unwrap_or(0);
+    if config.output.state.exists() || ago <= config.ticks.max_ahead {
+        return Ok(());
+    }
+    Err(Refusal::request(format!("lies {ago} ticks before now by this machine's clock, and all of them would be released at once, empty"))
+        .for_key("ticks.start")
+        .accepting("Write a start near now, check `time_unit`, or raise `max_ahead`."))
 }
 
 /// Makes the folders of what will be written, and finds out that it can be, before anything is paid.
@@ -399,7 +415,10 @@ struct Loop<'a> {
     clock: i64,
     /// Whether everything an earlier run had read at its last commit is read again.
     caught_up: bool,
-    due: Option<Due>,
+    /// By the wall clock, for files: ends that have to be read up to before ticks close, the earliest first.
+    due: VecDeque<Due>,
+    /// The first tick that none of them closes.
+    noted: i64,
     /// Until then standard input may send once more what was lost, and the wall clock closes nothing.
     patience: i64,
     reached: Place,
@@ -419,7 +438,7 @@ impl Loop<'_> {
             }
             let limit = match &self.due {
                 _ if !self.caught_up => Some(&self.reached),
-                due => due.as_ref().map(|d| &d.end),
+                due => due.front().map(|d| &d.end),
             };
             let read = reader.read(limit)?;
             // told to stop while waiting: what came last may be half a line, and is read again next time
@@ -433,7 +452,7 @@ impl Loop<'_> {
                 Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line)?,
                 Read1::Wait => self.publisher.flush()?,
                 Read1::End if !self.caught_up => self.caught_up = true,
-                Read1::End if self.due.is_some() => self.close_due(reader)?,
+                Read1::End if !self.due.is_empty() => self.close_due(reader)?,
                 Read1::End if self.config.source.follow => {
                     self.pause()?;
                     self.options.watch.0.wait();
@@ -495,11 +514,15 @@ impl Loop<'_> {
                 return Ok(());
             }
             self.clock = self.now();
-            if self.caught_up && self.due.is_none() && self.is_due(self.clock) {
-                self.due = Some(Due {
+            // Noted when it is due, also while an earlier end is still being read up to.
+            let complete = self.clock.saturating_sub(self.config.ticks.lateness);
+            let open = self.config.tick_of(complete).unwrap_or(0);
+            if self.caught_up && open > self.noted.max(self.next) {
+                self.due.push_back(Due {
                     at: self.clock,
                     end: reader.present_end()?,
                 });
+                self.noted = open;
             }
             return Ok(());
         }
@@ -534,7 +557,7 @@ impl Loop<'_> {
 
     /// Closes the ticks that wait for it.
     fn close_due(&mut self, reader: &Reader) -> Result<(), Failure> {
-        let Some(due) = self.due.take() else {
+        let Some(due) = self.due.pop_front() else {
             return Ok(());
         };
         self.close_while(reader, |l| l.is_due(due.at))
@@ -607,6 +630,11 @@ impl Loop<'_> {
     fn mark(&mut self, place: &Place, time: i64) -> Result<(), Failure> {
         if time < self.clock {
             return self.reject(place, "a mark before the last one", &time.to_string());
+        }
+        // A clock in other units would close ticks without end.
+        let ahead = self.config.tick_of(time).map_or(0, |t| t - self.next);
+        if ahead > self.config.ticks.max_ahead {
+            return self.reject(place, "a mark too far ahead", &time.to_string());
         }
         self.clock = time;
         Ok(())

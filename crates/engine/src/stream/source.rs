@@ -179,6 +179,16 @@ impl Reader {
                     return Ok(Read1::Line(place, Err(bad)));
                 }
                 Line::Waiting => return Ok(Read1::Wait),
+                Line::Partial if !self.source.follow || self.later()?.is_some() => {
+                    // nothing will be added: the last line has no end of its own
+                    let bytes = match &mut self.open {
+                        Some(open) => open.rest()?,
+                        None => Vec::new(),
+                    };
+                    if let Some(event) = self.parse(bytes) {
+                        return Ok(Read1::Line(place, event));
+                    }
+                }
                 Line::Partial | Line::End => {
                     // a later file: this one is complete
                     if !self.step()? {
@@ -283,19 +293,21 @@ impl Reader {
         }
     }
 
+    /// The file after the open one.
+    fn later(&self) -> Result<Option<(String, PathBuf)>, Failure> {
+        let (Some(open), Input::Path(path)) = (&self.open, &self.source.input) else {
+            return Ok(None);
+        };
+        Ok(files(path)?.into_iter().find(|f| f.0 > open.name))
+    }
+
     /// Moves to the next file, if there is one.
     fn step(&mut self) -> Result<bool, Failure> {
-        let (Some(open), Input::Path(path)) = (&self.open, &self.source.input) else {
+        let Some((name, file)) = self.later()? else {
             return Ok(false);
         };
-        let name = open.name.clone();
-        match files(path)?.into_iter().find(|f| f.0 > name) {
-            Some((name, file)) => {
-                self.open = Some(self.open_file(name, file, 0)?);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        self.open = Some(self.open_file(name, file, 0)?);
+        Ok(true)
     }
 
     /// Opens a file at an offset; a CSV header is read from its beginning.
@@ -424,7 +436,10 @@ impl Open {
         if let Some(skipped) = &mut self.skipped {
             match skip(&mut self.lines, skipped) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Line::Waiting),
-                done => done.map_err(failed)?,
+                Err(e) => return Err(failed(e)),
+                // a while of it: the clock is looked at in between
+                Ok(false) => return Ok(Line::Waiting),
+                Ok(true) => {}
             }
             self.offset += *skipped;
             self.skipped = None;
@@ -461,24 +476,38 @@ impl Open {
         self.offset += bytes.len() as u64;
         Ok(Line::Whole(bytes))
     }
+
+    /// A last line without an end.
+    fn rest(&mut self) -> Result<Vec<u8>, Failure> {
+        let path = self.path.clone().unwrap_or_default();
+        let mut bytes = Vec::new();
+        (&mut self.lines)
+            .take(LONGEST as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|e| file_failed(&path, "events cannot be read", e))?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes)
+    }
 }
 
-/// Skips to after the end of the line, and counts the bytes skipped.
-fn skip(lines: &mut dyn BufRead, total: &mut u64) -> std::io::Result<()> {
-    loop {
+/// Skips towards the end of the line, at most a megabyte, and counts the bytes skipped; whether the end is reached.
+fn skip(lines: &mut dyn BufRead, total: &mut u64) -> std::io::Result<bool> {
+    let before = *total;
+    while *total - before < LONGEST as u64 {
         let buffer = lines.fill_buf()?;
         if buffer.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         if let Some(at) = buffer.iter().position(|b| *b == b'\n') {
             lines.consume(at + 1);
             *total += at as u64 + 1;
-            return Ok(());
+            return Ok(true);
         }
         let all = buffer.len();
         lines.consume(all);
         *total += all as u64;
     }
+    Ok(false)
 }
 
 /// The files of a source with their names in it, in name order.

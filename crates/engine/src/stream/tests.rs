@@ -401,7 +401,8 @@ fn growing_folders_are_read_in_order() {
     let text = BASE
         .replace("events.csv", "in")
         .replace("\"csv\"", "\"jsonl\"");
-    let config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
+    let mut config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
+    config.source.follow = true;
     let mut reader = Reader::new(&config.source, Place::default(), &Watch::default());
     let time = |read: Read1| match read {
         Read1::Line(_, Ok(Row::Event(event))) => event.time,
@@ -425,6 +426,16 @@ fn growing_folders_are_read_in_order() {
         assert_eq!(time(reader.read(None).unwrap()), 3);
         assert_eq!(reader.read(None).unwrap(), Read1::End);
     }
+    // A complete source, or a file that others follow: the last line needs no end of its own.
+    fs::write(data.join("3.jsonl"), "{\"time\": 4, \"state\": \"a\"}").unwrap();
+    assert_eq!(reader.read(None).unwrap(), Read1::End);
+    fs::write(data.join("4.jsonl"), "{\"time\": 5, \"state\": \"a\"}").unwrap();
+    assert_eq!(time(reader.read(None).unwrap()), 4);
+    assert_eq!(reader.read(None).unwrap(), Read1::End);
+    config.source.follow = false;
+    let mut whole = Reader::new(&config.source, reader.place(), &Watch::default());
+    assert_eq!(time(whole.read(None).unwrap()), 5);
+    assert_eq!(whole.read(None).unwrap(), Read1::End);
 }
 
 #[test]

@@ -7,11 +7,12 @@ use reticent_noise::{Noise, Seeded};
 use super::{Config, Penalty, Perturbation, Projection};
 use crate::common::{Facts, StatisticsError, clipped, size, sum_of};
 
-/// f = clip(.1·√(ñε)/d, .05, .3), with ñε/4 under replace-one; .05 when no size is known.
+/// f = clip(.05·√(ñε)/d, .02, .2), with ñε/4 under replace-one; .05 when no size is known. Half of the rule it replaces, clip(.1·√(ñε)/d, .05, .3):
+/// in all sixteen settings of the study `studies/penalty` at least as good in AUC and, but for .0001 in one, in logarithmic loss.
 pub(crate) fn fraction(facts: &Facts<'_>, epsilon: &Rational, d: usize) -> f64 {
-    facts
-        .quartered_signal(epsilon)
-        .map_or(0.05, |s| (0.1 * s.sqrt() / size(d.max(1))).clamp(0.05, 0.3))
+    facts.quartered_signal(epsilon).map_or(0.05, |s| {
+        (0.05 * s.sqrt() / size(d.max(1))).clamp(0.02, 0.2)
+    })
 }
 
 /// Whether the rule asks for a private row clip: √(ñε)/d < 10 (ñε/4 under replace-one).
