@@ -167,6 +167,15 @@ pub(crate) fn ran(ran: &Ran, json: bool) -> String {
     for file in ["release.json", "report.html"] {
         out.push_str(&format!("wrote {}\n", ran.out.join(file).display()));
     }
+    let releases = ran.release["releases"].as_array();
+    for release in releases.into_iter().flatten() {
+        if let (Some(id), Some(why)) = (
+            release["id"].as_str(),
+            release["value"]["not_made"].as_str(),
+        ) {
+            out.push_str(&format!("{id} was not made: {why}\n"));
+        }
+    }
     if ran.stored > 0 {
         out.push_str(&format!(
             "{} of the releases were made before and cost nothing\n",

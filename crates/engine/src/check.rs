@@ -119,6 +119,19 @@ impl SplitKey {
                     .with_value(format!("{name:?}"))
                     .accepting(suggest::advice(name, &names)));
                 };
+                // All rows of a unit go to one part, whatever they hold.
+                if let Unit::Column { column: unit, .. } = dataset.unit
+                    && unit != column
+                {
+                    let unit = schema.columns.get(unit).map_or("", |c| c.name.as_str());
+                    return Err(Refusal::request(format!(
+                        "the rows of one {unit} stay together, so the split is by {unit}"
+                    ))
+                    .at_line(line)
+                    .for_key(key)
+                    .with_value(format!("{name:?}"))
+                    .accepting("Remove `by`."));
+                }
                 Ok(SplitBy::Column(column))
             }
         }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Prepared, number, with_metadata};
 use crate::derived::derived;
+use crate::simple::flags;
 
 /// The normal quantile of .975.
 const Z: f64 = 1.959_964;
@@ -52,6 +53,11 @@ struct Figure {
 }
 
 impl Figure {
+    /// Whether its estimate is not drawn anywhere by noise.
+    fn is_clear(&self) -> bool {
+        self.low > 0.0 && self.high < 1.0 && self.high - self.low <= CLEAR
+    }
+
     fn json(this: Option<Self>) -> Value {
         let of = |x: fn(&Self) -> f64| this.as_ref().map_or(Value::Null, |f| number(x(f)));
         json!({"estimate": of(|f| f.estimate), "low": of(|f| f.low), "high": of(|f| f.high)})
@@ -103,11 +109,8 @@ pub fn prepare(measure: Measure, folds: &[Value], metadata: &Value) -> Prepared 
             json!("approximately .95, for the noise and the choice of the records left out; not for the choice of the training records"),
         );
     }
-    let flags = if missing {
-        vec!["fold_without_figure".to_owned()]
-    } else {
-        Vec::new()
-    };
+    let drowned = measure == Measure::Auc && each.iter().flatten().any(|f| !f.is_clear());
+    let flags = flags(&[(missing, "fold_without_figure"), (drowned, "noisy_folds")]);
     derived("cross_validation", with_metadata(value, metadata), flags)
 }
 
@@ -151,12 +154,11 @@ fn mean(each: &[Option<Figure>]) -> Option<Figure> {
     }
     let k = crate::common::size(found.len());
     let estimate = found.iter().map(|f| f.estimate).sum::<f64>() / k;
-    let clear = |f: &Figure| f.low > 0.0 && f.high < 1.0 && f.high - f.low <= CLEAR;
     let distance = |of: fn(&Figure) -> f64| {
         let (mut squares, mut plain) = (0.0, 0.0);
         for f in &found {
             let far = (f.estimate - of(f)).abs();
-            if clear(f) {
+            if f.is_clear() {
                 squares += far * far;
             } else {
                 plain += far;

@@ -643,6 +643,9 @@ pub(super) fn flag(flag: &str) -> String {
         "size_unknown" => {
             "No public number of rows was declared, so the default rules took a cautious middle way; declare size_hint for better ones."
         }
+        "noisy_folds" => {
+            "Noise nearly drowns the area of some folds and draws it towards ½, and with it their mean: read the interval, not the estimate. Fewer folds or a larger ε would help."
+        }
         "not_made" => {
             "This release could not be made from what the releases before it said; nothing was read from the data for it. Its budget counts as spent."
         }
@@ -893,6 +896,7 @@ mod tests {
         for code in [
             "size_unknown",
             "not_made",
+            "noisy_folds",
             "too_few_rows",
             "negative_count",
             "few_positives",

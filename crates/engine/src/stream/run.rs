@@ -241,6 +241,7 @@ pub fn run(
         caught_up: from >= reached,
         due: VecDeque::new(),
         noted: progress.ticks,
+        suspect: None,
         patience: i64::MIN,
         reached,
         refused,
@@ -313,7 +314,8 @@ fn recent(config: &Config, options: &Options) -> Result<(), Refusal> {
     let Clock::Wall { per_second } = config.ticks.clock else {
         return Ok(());
     };
-    let ago = config.tick_of(options.watch.read(per_second)).unwrap_or(0);
+    let now = config.tick_of(options.watch.read(per_second)).unwrap_or(0);
+    let ago = now.min(config.last().unwrap_or(i64::MAX));
     if config.output.state.exists() || ago <= config.ticks.max_ahead {
         return Ok(());
     }
@@ -419,6 +421,8 @@ struct Loop<'a> {
     due: VecDeque<Due>,
     /// The first tick that none of them closes.
     noted: i64,
+    /// The tick of a mark that was too far ahead to be believed alone.
+    suspect: Option<i64>,
     /// Until then standard input may send once more what was lost, and the wall clock closes nothing.
     patience: i64,
     reached: Place,
@@ -626,16 +630,23 @@ impl Loop<'_> {
         far
     }
 
-    /// The clock is the latest mark: one that goes back changes nothing.
+    /// The clock is the latest mark: one that goes back changes nothing. One far ahead needs a second near it: a clock in other units once would close
+    /// ticks without end, and after a long silence two marks agree. Marks read again were in the clock when it was stored.
     fn mark(&mut self, place: &Place, time: i64) -> Result<(), Failure> {
+        if self.again(place) {
+            return Ok(());
+        }
         if time < self.clock {
             return self.reject(place, "a mark before the last one", &time.to_string());
         }
-        // A clock in other units would close ticks without end.
-        let ahead = self.config.tick_of(time).map_or(0, |t| t - self.next);
-        if ahead > self.config.ticks.max_ahead {
-            return self.reject(place, "a mark too far ahead", &time.to_string());
+        let at = self.config.tick_of(time).unwrap_or(0);
+        let most = self.config.ticks.max_ahead;
+        let agrees = self.suspect.is_some_and(|s| (0..=most).contains(&(at - s)));
+        if at - self.next > most && !agrees {
+            self.suspect = Some(at);
+            return self.reject(place, "a mark far ahead of the last one", &time.to_string());
         }
+        self.suspect = None;
         self.clock = time;
         Ok(())
     }

@@ -483,7 +483,7 @@ impl Open {
         let mut bytes = Vec::new();
         (&mut self.lines)
             .take(LONGEST as u64)
-            .read_to_end(&mut bytes)
+            .read_until(b'\n', &mut bytes)
             .map_err(|e| file_failed(&path, "events cannot be read", e))?;
         self.offset += bytes.len() as u64;
         Ok(bytes)
