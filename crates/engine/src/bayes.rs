@@ -466,7 +466,7 @@ fn features(
             )));
         }
         match &t.expr {
-            Expr::Level { column, level } => {
+            Expr::Level { column, level } if !is_condition(schema, *column, *level, &t.name) => {
                 let (name, levels) = levels(schema, *column)
                     .ok_or_else(|| refuse(format!("{} has no levels", t.name)))?;
                 let of = |l: u32| {
@@ -504,7 +504,11 @@ fn features(
                     feature: name.to_owned(),
                 });
             }
-            Expr::Compare(..) | Expr::And(..) | Expr::Or(..) | Expr::Not(_) => {
+            Expr::Level { .. }
+            | Expr::Compare(..)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Not(_) => {
                 conditions.push((t.name.clone(), t.expr.clone()));
                 out.formula.push(Term::Indicator {
                     term: t.name.clone(),
@@ -554,6 +558,14 @@ fn add_words(out: &mut Spec, texts: &[&Tokens]) {
             out.items.clone().and(items)
         };
     }
+}
+
+/// Whether a level's indicator was written as a condition, `(sex == "Male")`, and is not one of a column's dummies, whose names end with the level.
+fn is_condition(schema: &Schema, column: usize, level: u32, term: &str) -> bool {
+    let text = levels(schema, column)
+        .and_then(|l| l.1.get(level as usize))
+        .map_or("", String::as_str);
+    term.contains(" == ") && (!term.ends_with(text) || term.ends_with(&format!("\"{text}\"TRUE")))
 }
 
 /// The dummy of a level. Of two levels the first has no count of its own: the second's weight says all.
@@ -836,7 +848,11 @@ mod tests {
             format!("three={}", ["a", "b", "c"][r[1] as usize]),
             format!("two={}", ["p", "q"][r[2] as usize]),
         ];
-        let held = |w: &str| names.iter().any(|n| n == w) || (w.contains('>') && z > 0.0);
+        let held = |w: &str| {
+            names.iter().any(|n| n == w)
+                || (w.contains('>') && z > 0.0)
+                || (w.contains("==") && r[1] == 1)
+        };
         let has = (0..classifier.weights.len())
             .filter(|i| held(&classifier.weights[*i].name))
             .collect();
@@ -860,6 +876,7 @@ mod tests {
         let schema = schema();
         for formula in [
             "y ~ three + two + `x value` + (z > 0)",
+            "y ~ (three == 'b') + two + `x value` + (z > 0)",
             "y ~ relevel(three, ref = \"b\") + relevel(two, ref = \"q\") + z",
         ] {
             let value = released(&schema, &spec_of(formula));

@@ -56,7 +56,12 @@ pub(crate) fn price_equals_ledger(folder: &Folder, plan: &str) {
 /// Several curves in one plot, and a naive Bayes model that a ROC curve examines: priced before, paid once, released whole.
 #[test]
 fn curves_and_naive_bayes_run_and_their_price_is_their_ledger() {
-    for plan in ["plan_roc.toml", "plan_roc_classes.toml", "plan_bayes.toml"] {
+    for plan in [
+        "plan_roc.toml",
+        "plan_roc_classes.toml",
+        "plan_bayes.toml",
+        "plan_select.toml",
+    ] {
         price_equals_ledger(&example("adult"), plan);
     }
 }
