@@ -524,10 +524,24 @@ fn features(
             }
         }
     }
+    fit_in_memory(&texts, conditions.len(), &refuse)?;
+    let most = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
+    out.items = Items::indicators(conditions, most);
+    add_words(&mut out, &texts);
+    out.metadata = metadata(schema, design, &texts, &positive, &squares);
+    Ok(out)
+}
+
+/// Refuses more words and features than memory should hold.
+fn fit_in_memory(
+    texts: &[&Tokens],
+    conditions: usize,
+    refuse: &impl Fn(String) -> Refusal,
+) -> Result<(), Refusal> {
     let sizes = texts
         .iter()
         .map(|t| (t.column.most, t.column.vocabulary.len() as usize));
-    let (slots, features) = sizes.fold((conditions.len(), conditions.len()), |sum, of| {
+    let (slots, features) = sizes.fold((conditions, conditions), |sum, of| {
         (sum.0.saturating_add(of.0), sum.1.saturating_add(of.1))
     });
     if !texts.is_empty() && slots.saturating_mul(features) > MOST_ENTRIES {
@@ -535,11 +549,7 @@ fn features(
             "{slots} words of a record times {features} features are more than {MOST_ENTRIES}; declare a smaller `most`, fewer words or fewer buckets"
         )));
     }
-    let most = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
-    out.items = Items::indicators(conditions, most);
-    add_words(&mut out, &texts);
-    out.metadata = metadata(schema, design, &texts, &positive, &squares);
-    Ok(out)
+    Ok(())
 }
 
 /// Adds every word of the texts as a feature.
