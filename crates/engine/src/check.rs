@@ -238,7 +238,7 @@ fn check_release(
         }
         KindSpec::Verify(s) => model(&s.formula, s.positive.as_deref(), s.family()),
         KindSpec::NaiveBayes(s) => bayes::check(named, filter, s),
-        KindSpec::Select(s) => bayes::candidates(named, filter, s).map(drop),
+        KindSpec::Select(s) => bayes::selection::candidates(named, filter, s).map(drop),
         KindSpec::Count
         | KindSpec::Auc(_)
         | KindSpec::Roc(_)

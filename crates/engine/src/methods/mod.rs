@@ -113,8 +113,9 @@ pub(crate) fn prepare(
             bayes::config(s, context.currency, &entry.payment),
         ),
         KindSpec::Select(s) => {
-            let (items, label, metadata) = bayes::candidates(named, facts.filter, s)?;
-            let config = bayes::select_config(s, context.currency, &entry.payment, metadata);
+            let (items, label, metadata) = bayes::selection::candidates(named, facts.filter, s)?;
+            let config =
+                bayes::selection::select_config(s, context.currency, &entry.payment, metadata);
             features::select(&facts, &items, &label, config)
         }
         KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
@@ -271,7 +272,7 @@ pub(crate) fn select_question(
     spec: &SelectSpec,
 ) -> Option<Question> {
     let facts = facts(resolved, context, None);
-    bayes::select_question(&facts, Named::of(&resolved.dataset), spec, &entry.payment)
+    bayes::selection::select_question(&facts, Named::of(&resolved.dataset), spec, &entry.payment)
 }
 
 /// What to expect of a release, from public numbers only; `rows` counts the whole table.
@@ -356,7 +357,9 @@ pub(crate) fn expected(
         }
         KindSpec::Roc(s) => crate::examine::expected_roc(&facts, s, epsilon),
         KindSpec::NaiveBayes(s) => return bayes::accuracy(&facts, named, s, &entry.payment),
-        KindSpec::Select(s) => return bayes::select_accuracy(&facts, named, s, &entry.payment),
+        KindSpec::Select(s) => {
+            return bayes::selection::select_accuracy(&facts, named, s, &entry.payment);
+        }
         KindSpec::Residuals(_) => planning::residuals(&facts, epsilon),
         KindSpec::BinnedResiduals(_) => planning::binned_residuals(&facts, epsilon),
         KindSpec::Verify(s) => planning::verify(
@@ -578,7 +581,7 @@ fn logistic_design(
     let schema = named.schema;
     if let Some(selected) = &spec.features {
         let positive = spec.positive.as_deref();
-        return bayes::design_of_chosen(named, &spec.formula, positive, selected, found);
+        return bayes::selection::design_of_chosen(named, &spec.formula, positive, selected, found);
     }
     let design = compile(
         &spec.formula,

@@ -10,6 +10,7 @@
 mod counted;
 mod heat;
 mod html;
+mod numbers;
 mod plots;
 mod read;
 mod roc;
