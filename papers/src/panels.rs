@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
+use std::path::PathBuf;
+
 use reticent_audit::picture::{escape, short};
+
+use crate::study::StudyError;
 
 /// Most points drawn in a panel; of more, every k-th.
 const MOST: usize = 500;
@@ -16,11 +20,11 @@ const FOOT: f64 = 22.0;
 
 const STYLE: &str = "<style>svg{background:#fff}text{font:11px system-ui,sans-serif;fill:#333}.t{font-size:14px;font-weight:600}\
 .f{fill:none;stroke:#bbb}.z{stroke:#ccc;stroke-dasharray:4 3}.p{stroke:#1f5fa8;stroke-width:2.4;stroke-linecap:round;stroke-opacity:.55}\
-.l{stroke:#9aa3ad;stroke-width:1.2;fill:none}\
-@media(prefers-color-scheme:dark){svg{background:#16191d}text{fill:#d6d9dd}.f{stroke:#555}.z{stroke:#444}.p{stroke:#6fb1ff}.l{stroke:#7b848f}}</style>";
+.l{stroke:#9aa3ad;stroke-width:1.2;fill:none}.b{stroke:#1f5fa8;stroke-width:1.3}\
+@media(prefers-color-scheme:dark){svg{background:#16191d}text{fill:#d6d9dd}.f{stroke:#555}.z{stroke:#444}.p{stroke:#6fb1ff}.l{stroke:#7b848f}.b{stroke:#6fb1ff}}</style>";
 
 /// One scatter plot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Panel {
     /// What stands above it.
     pub title: String,
@@ -32,6 +36,37 @@ pub struct Panel {
     pub points: Vec<[f64; 2]>,
     /// Limits ± around 0 at increasing places.
     pub limits: Vec<[f64; 2]>,
+    /// Upright lines: place, lower and upper end, both cut to the vertical axis.
+    pub ranges: Vec<[f64; 3]>,
+}
+
+/// The folder of `RETICENT_PICTURES`, into which studies write their pictures; without it they write none.
+pub struct Pictures(Option<PathBuf>);
+
+impl Pictures {
+    /// From the environment.
+    pub fn from_env() -> Self {
+        Self(std::env::var_os("RETICENT_PICTURES").map(PathBuf::from))
+    }
+
+    /// Writes a file of panels.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(
+        &self,
+        name: &str,
+        title: &str,
+        about: &str,
+        columns: usize,
+        panels: &[Panel],
+    ) -> Result<(), StudyError> {
+        let Some(folder) = &self.0 else {
+            return Ok(());
+        };
+        std::fs::write(folder.join(name), svg(title, about, columns, panels))
+            .map_err(StudyError::release)
+    }
 }
 
 impl Panel {
@@ -47,6 +82,9 @@ impl Panel {
     }
 
     fn draw(&self, out: &mut String) {
+        if self.x.0 >= self.x.1 {
+            return; // an empty place
+        }
         let inside = self.points.iter().filter_map(|p| self.place(*p));
         let step = self.points.len().div_ceil(MOST).max(1);
         let mut dots = String::new();
@@ -81,6 +119,18 @@ impl Panel {
             }
         }
         let _ = write!(out, "<path class=\"p\" d=\"{dots}\"/>");
+        let mut bars = String::new();
+        let ends = |r: &[f64; 3]| {
+            let cut = |y: f64| self.place([r[0], y.clamp(self.y.0, self.y.1)]);
+            Some((cut(r[1])?, cut(r[2])?))
+        };
+        for ((x, low), (_, high)) in self.ranges.iter().filter_map(ends) {
+            // a range of one value is still a dot
+            let _ = write!(bars, "M{x:.1} {:.1}V{high:.1}", low + 0.5);
+        }
+        if !bars.is_empty() {
+            let _ = write!(out, "<path class=\"b\" d=\"{bars}\"/>");
+        }
         for (value, at) in [(self.y.1, TOP + 9.0), (self.y.0, bottom)] {
             let _ = write!(
                 out,
@@ -140,6 +190,7 @@ mod tests {
             y: (-1.0, 1.0),
             points: vec![[0.5, 0.0], [0.25, 9.0], [0.5, f64::NAN]],
             limits: vec![[0.0, 0.5], [1.0, 0.25]],
+            ranges: vec![[0.5, -7.0, 0.0]],
         };
         let text = svg("t", "d", 3, &[panel.clone(), panel]);
         assert_eq!(text.matches("a &lt; b, 2 out").count(), 2);
@@ -149,5 +200,9 @@ mod tests {
         let dot = format!("d=\"M{:.1} {middle:.1}h0\"", f64::midpoint(LEFT, WIDTH));
         assert_eq!(text.matches(&dot).count(), 2);
         assert_eq!(text.matches("class=\"l\"").count(), 4);
+        // from the lower end of the axis to its middle
+        let (low, x) = (HEIGHT - FOOT + 0.5, f64::midpoint(LEFT, WIDTH));
+        let bar = format!("d=\"M{x:.1} {low:.1}V{middle:.1}\"");
+        assert_eq!(text.matches(&bar).count(), 2);
     }
 }

@@ -21,6 +21,11 @@ pub enum Form {
 impl Form {
     /// One of two numbers.
     pub(crate) fn pick(self, quick: u32, full: u32) -> u32 {
+        self.either(quick, full)
+    }
+
+    /// One of two values.
+    pub(crate) fn either<T>(self, quick: T, full: T) -> T {
         match self {
             Self::Quick => quick,
             Self::Full => full,
@@ -135,6 +140,11 @@ pub const STUDIES: &[Study] = &[
         name: "regression-diagnostics/pictures",
         about: "single plots and how often one is read rightly: figures 4.1, 4.2, 4.4, 4.5, 4.12, 4.13",
         run: plots::pictures::run,
+    },
+    Study {
+        name: "pegasus/picture",
+        about: "a stream and its private releases (figure 5.2)",
+        run: pegasus::picture::run,
     },
     Study {
         name: "pegasus/unit",

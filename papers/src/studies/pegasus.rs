@@ -1,4 +1,4 @@
-//! Streams: Chen's thesis, figures 5.3 to 5.8, and the default that replaces PeGaSus, on public counts.
+//! Streams: Chen's thesis, figures 5.2 to 5.8, and the default that replaces PeGaSus, on public counts.
 //!
 //! The short form runs on `examples/flights`, the full one on the folders `streams_*` of `$RETICENT_DATA`.
 
@@ -8,6 +8,8 @@
     clippy::cast_sign_loss,
     reason = "counts of public data, far below 2^53"
 )]
+
+pub mod picture;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -303,11 +305,17 @@ fn three(x: f64) -> String {
     }
 }
 
+/// Runs that are averaged: ratios of a few hundred ticks would scatter by several hundredths.
+fn runs(form: Form, ticks: usize) -> u32 {
+    let enough = 60_000_usize.div_ceil(ticks.max(1)).clamp(2, 100);
+    form.pick(1, enough as u32)
+}
+
 /// Figures 5.3 and 5.4: unit counts by method and smoother.
 pub fn unit(form: Form) -> Result<Findings, StudyError> {
     let mut findings = Findings {
         settings: vec![
-            format!("Scaled total L1 error, estimates cut at 0, seed {SEED}, {} runs. All-zero output has 1 everywhere.", form.pick(1, 2)),
+            format!("Scaled total L1 error, estimates cut at 0, seed {SEED}, {}. All-zero output has 1 everywhere.", form.either("one run", "so many runs (2 to 100) that each stream has 60,000 ticks")),
             "PeGaSus: ε_p = .8 ε, ε_g = .2 ε, θ = 5/ε_g, printed split; tuned: θ = 25/ε_g, optimal split.".to_owned(),
         ],
         head: head(&["stream", "ε", "Laplace", "BS_20", "PeGaSus median", "average", "James–Stein", "tuned", "filters", "small filters"]),
@@ -316,8 +324,9 @@ pub fn unit(form: Form) -> Result<Findings, StudyError> {
     let mut worst: [(f64, f64, f64); 3] = [(0.0, 0.0, 0.0); 3];
     let mut losing = 0;
     for series in series(form)? {
+        let runs = runs(form, series.counts.len());
         for (i, epsilon) in ["1", "0.1", "0.01"].into_iter().enumerate() {
-            let e = unit_errors(&series, epsilon, form.pick(1, 2))?;
+            let e = unit_errors(&series, epsilon, runs)?;
             losing += usize::from(e.pegasus[0] > e.laplace);
             worst[i].0 = worst[i].0.max(e.banks[0] / e.laplace);
             worst[i].1 = worst[i].1.max(e.banks[0] / e.pegasus[0]);
@@ -405,25 +414,30 @@ struct Outputs {
     exact: Rational,
     epsilon: f64,
     noisy: Vec<i64>,
+    filtered: Vec<f64>,
     means: Vec<f64>,
+    run: u64,
     perturbed: Vec<i64>,
     marks: Vec<Mark>,
     medians: Vec<f64>,
 }
 
 impl Outputs {
-    fn new(series: &Series, epsilon: &str) -> Result<Self, StudyError> {
+    fn new(series: &Series, epsilon: &str, run: u64) -> Result<Self, StudyError> {
         let exact = rational(epsilon)?;
         let e = epsilon.parse::<f64>().map_err(StudyError::release)?;
-        let (noisy, _) = session(&series.counts, &exact, None, 0)?;
-        let (_, means) = filtered(&noisy, e, Size::Large, series.season);
-        let (perturbed, marks) = session(&series.counts, &exact, Some(grouper(e, false)), 1)?;
+        let (noisy, _) = session(&series.counts, &exact, None, 3 * run)?;
+        let (filtered, means) = filtered(&noisy, e, Size::Large, series.season);
+        let (perturbed, marks) =
+            session(&series.counts, &exact, Some(grouper(e, false)), 3 * run + 1)?;
         let medians = smoothed(&perturbed, &marks, Smoother::Median);
         Ok(Self {
             exact,
             epsilon: e,
             noisy,
+            filtered,
             means,
+            run,
             perturbed,
             marks,
             medians,
@@ -442,7 +456,7 @@ impl Outputs {
     }
 
     fn trees(&self, counts: &[i64], window: usize) -> Result<Vec<f64>, StudyError> {
-        let mut noise = Seeded::stream(SEED, 2);
+        let mut noise = Seeded::stream(SEED, 3 * self.run + 2);
         baselines::window_trees(counts, window, &self.exact, &mut noise)
             .map(|Simulated(sums)| sums)
             .map_err(StudyError::release)
@@ -545,7 +559,7 @@ pub fn windows(form: Form) -> Result<Findings, StudyError> {
     for series in chosen(form)? {
         for epsilon in ["1", "0.1", "0.01"] {
             let counts = &series.counts;
-            let of = Outputs::new(&series, epsilon)?;
+            let of = Outputs::new(&series, epsilon, 0)?;
             for power in powers {
                 let w = 1_usize << power;
                 let truth = sums(counts.iter().map(|c| *c as f64), w);
@@ -582,9 +596,10 @@ pub fn windows(form: Form) -> Result<Findings, StudyError> {
 
 /// Figures 5.6 and 5.7: alarms, as areas under the ROC curve.
 pub fn alarms(form: Form) -> Result<Findings, StudyError> {
+    let runs = form.either(1, 5);
     let mut findings = Findings {
         settings: vec![format!(
-            "AUC of the alarm score against the truth, one run, seed {SEED}. Jump: |c_t − c_(t−w+1)| at least its own 95 % quantile; low: window sum below its own 10 % quantile."
+            "AUC of the alarm score against the truth, mean of {runs} runs, seed {SEED}. Jump: |c_t − c_(t−w+1)| at least its own 95 % quantile; low: window sum below its own 10 % quantile."
         )],
         head: head(&[
             "stream",
@@ -606,9 +621,18 @@ pub fn alarms(form: Form) -> Result<Findings, StudyError> {
     for series in chosen(form)? {
         for epsilon in ["0.1", "0.01"] {
             let counts = &series.counts;
-            let of = Outputs::new(&series, epsilon)?;
+            let all = (0..runs)
+                .map(|run| Outputs::new(&series, epsilon, run))
+                .collect::<Result<Vec<_>, _>>()?;
             for w in [16_usize, 64] {
-                let (jump, quiet) = (of.jumps(counts, w, series.season), of.low(counts, w)?);
+                let (mut jump, mut quiet) = ([0.0; 5], [0.0; 5]);
+                for of in &all {
+                    let found = (of.jumps(counts, w, series.season), of.low(counts, w)?);
+                    for (mean, area) in [(&mut jump, found.0), (&mut quiet, found.1)] {
+                        let each = mean.iter_mut().zip(area);
+                        each.for_each(|(m, a)| *m += a / real(all.len()));
+                    }
+                }
                 for (name, areas) in [("jump", jump), ("low", quiet)] {
                     if areas[1].is_nan() {
                         continue;

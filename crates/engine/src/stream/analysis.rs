@@ -103,6 +103,8 @@ enum Watcher {
 
 enum WindowSum {
     Blended(BlendedSum),
+    /// Nodes of a hierarchy: measured or not, with noise that follows the plan.
+    ByTick(BlendedSum),
     Grouped(WindowSumSmoother),
 }
 
@@ -172,13 +174,12 @@ impl Analysis {
             Method::Laplace => (Estimator::Plain, Plan::uniform(n, PARTS / h, 0)),
         };
         let variance = 2.0 * scale * scale;
-        let grouped = matches!(estimator, Estimator::Groups(_));
-        let window = |w: usize| {
-            if grouped {
-                WindowSum::Grouped(WindowSumSmoother::new(w as u64))
-            } else {
-                WindowSum::Blended(BlendedSum::new(w, variance))
+        let window = |w: usize| match estimator {
+            Estimator::Groups(_) => WindowSum::Grouped(WindowSumSmoother::new(w as u64)),
+            Estimator::Tree(_) | Estimator::GroupTree(_) => {
+                WindowSum::ByTick(BlendedSum::by_tick(w))
             }
+            _ => WindowSum::Blended(BlendedSum::new(w, variance)),
         };
         let windows = config
             .windows
@@ -265,11 +266,20 @@ impl Analysis {
                 .unzip(),
         };
         let mut line = self.empty(tick);
+        let smoothed = matches!(self.estimator, Estimator::GroupTree(_));
         for (w, sums) in &mut self.windows {
             let sum = |v: usize, s: &mut WindowSum| {
-                let z = ticked.counts.get(v).copied().flatten().unwrap_or(0);
+                let count = ticked.counts.get(v).copied().flatten();
+                let z = count.unwrap_or(0);
                 let x = match s {
                     WindowSum::Blended(b) => b.push(z, means[v]),
+                    // smoothers have no posterior to weigh against the counts: their values are added up
+                    WindowSum::ByTick(b) if smoothed => b.push_measured(None, 0.0, means[v]),
+                    WindowSum::ByTick(b) => {
+                        let part = f64::from(plan.perturb[v].max(1));
+                        let scale = self.scale * f64::from(PARTS) / part;
+                        b.push_measured(count, 2.0 * scale * scale, means[v])
+                    }
                     WindowSum::Grouped(g) => g.push(ticked.marks[v], z as f64),
                 };
                 round(x)

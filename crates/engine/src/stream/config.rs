@@ -314,7 +314,7 @@ fn read(top: &mut Section<'_>, file: &Path) -> Result<Config, Refusal> {
             )
             .accepting("Leave it out, or declare groups."));
     }
-    let windows = read_windows(top, &forest)?;
+    let windows = read_windows(top)?;
     let alarms = read_alarms(top, &names, &method, &forest)?;
     let output = match top.get("output") {
         None => Output {
@@ -363,21 +363,15 @@ fn read_day(top: &mut Section<'_>) -> Result<Option<DayCap>, Refusal> {
     Ok(Some(DayCap { day, ticks }))
 }
 
-fn read_windows(top: &mut Section<'_>, forest: &Forest) -> Result<Vec<usize>, Refusal> {
-    let windows = match top.get("windows") {
-        None => Vec::new(),
+fn read_windows(top: &mut Section<'_>) -> Result<Vec<usize>, Refusal> {
+    match top.get("windows") {
+        None => Ok(Vec::new()),
         Some(item) => item
             .list("A list such as [12, 288].")?
             .iter()
             .map(|w| Ok(w.count(1, 1 << 20, "1 to 1048576 ticks.")? as usize))
-            .collect::<Result<_, Refusal>>()?,
-    };
-    if forest.height() > 1 && !windows.is_empty() {
-        return Err(top
-            .refuse("windows are for series without a hierarchy")
-            .accepting("Leave windows out, or declare the series in a stream of their own."));
+            .collect(),
     }
-    Ok(windows)
 }
 
 /// What makes it another stream: everything that changes what is released or what it means, not where it is read.

@@ -282,6 +282,43 @@ fn consistent_groups_are_sums() {
     assert!(flat.to_string().contains("consistent"), "{flat}");
 }
 
+/// Windows of a tree: sums of noisy counts for Laplace; with filters within 1.5 standard deviations of those (the noise of a
+/// node has at most twice the scale here), 0 for a node that was left out.
+#[test]
+fn windows_of_a_tree_follow_its_measurements() {
+    for (method, filters) in [("laplace", false), ("filter", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        events(folder.path(), &busy());
+        let config = config(folder.path(), |t| {
+            "windows = [1, 4]\n".to_owned()
+                + &t.replace("[source]", "[groups]\nall = [\"a\", \"b\"]\n[source]")
+                + &format!("[method]\nkind = \"{method}\"\n")
+        });
+        go(&config, &simulated()).unwrap();
+        let lines = lines(folder.path());
+        assert!(lines.len() > 4);
+        for (t, line) in lines.iter().enumerate() {
+            for v in 0..3 {
+                for (w, sums) in &line.windows {
+                    let measured = lines[(t + 1).saturating_sub(*w)..=t]
+                        .iter()
+                        .filter_map(|l| l.noisy[v])
+                        .map(|z| f64::from(i32::try_from(z).unwrap()));
+                    let measured: Vec<f64> = measured.collect();
+                    let noise = 1.5
+                        * (8.0 * f64::from(u32::try_from(measured.len()).unwrap())).sqrt()
+                        + 1e-3;
+                    let off = (sums[v] - measured.iter().sum::<f64>()).abs();
+                    assert!(
+                        off <= if filters { noise } else { 1e-3 },
+                        "{t} {v} {w}: {off}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// A jump alarm by probability: raised by a step far above the noise, and not before it.
 #[test]
 fn jumps_can_be_raised_by_their_probability() {

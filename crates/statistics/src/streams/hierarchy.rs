@@ -95,6 +95,8 @@ pub struct Hierarchy {
     threshold: f64,
     cells: Arc<Cells>,
     kernels: HashMap<u32, Kernel>,
+    /// What a node starts with: copying it is cheaper than building it, and a first tick needs one for every node.
+    fresh: Bank,
     nodes: Vec<Option<Box<Node>>>,
 }
 
@@ -109,6 +111,7 @@ impl Hierarchy {
             threshold: 2.0 * scale,
             cells: Size::Node.cells(),
             kernels: HashMap::new(),
+            fresh: Bank::new(Size::Node, None),
             nodes,
         }
     }
@@ -137,7 +140,7 @@ impl Hierarchy {
                     });
                     let node = node.get_or_insert_with(|| {
                         Box::new(Node {
-                            bank: Bank::new(Size::Node, None),
+                            bank: self.fresh.clone(),
                             behind: 0,
                         })
                     });

@@ -33,28 +33,58 @@ impl Window {
 /// Window sums that weigh the sum of posterior means against the unsmoothed sum of noisy counts.
 ///
 /// x = sm + B/(B + v)·(raw − sm), where v is the known variance of raw and B the estimated squared bias of sm
-/// (a slow average of (raw − sm)² minus v); then x is kept within raw ± κ√v. So the bias that smoothing adds up
+/// (a slow average of (raw − sm)² − v, at least 0); then x is kept within raw ± κ√v. So the bias that smoothing adds up
 /// over long windows is bounded by a multiple of the noise of plain sums.
 #[derive(Clone, Debug)]
 pub struct BlendedSum {
     raw: Window,
     smooth: Window,
-    variance: f64,
-    distance: f64,
+    noise: Noisiness,
+    excess: f64,
     keep: f64,
     reach: f64,
+}
+
+/// The variance of the noise in a window.
+#[derive(Clone, Debug)]
+enum Noisiness {
+    /// The same at all times.
+    Constant(f64),
+    /// Of those ticks that have any, by tick.
+    ByTick(Window),
 }
 
 impl BlendedSum {
     /// Sums over `window` ticks; `variance` is that of the noise of one count.
     pub fn new(window: usize, variance: f64) -> Self {
-        let window = window.max(1);
+        Self::with(window, |w| Noisiness::Constant(w.length as f64 * variance))
+    }
+
+    /// Sums over `window` ticks of a node of a hierarchy, whose noise changes from tick to tick
+    /// ([`BlendedSum::push_measured`]).
+    ///
+    /// ```
+    /// use reticent_statistics::streams::BlendedSum;
+    ///
+    /// let mut sums = BlendedSum::by_tick(3);
+    /// // measured with variance 200, left out twice, measured again
+    /// let ticks = [(Some(31), 200.0, 20.0), (None, 0.0, 0.0), (None, 0.0, 0.0), (Some(12), 200.0, 18.0)];
+    /// let found = ticks.map(|(noisy, variance, mean)| sums.push_measured(noisy, variance, mean));
+    /// assert!(found[2] >= 20.0 && found[2] <= 31.0 && found[3] <= 18.0);
+    /// ```
+    pub fn by_tick(window: usize) -> Self {
+        Self::with(window, |w| Noisiness::ByTick(w.clone()))
+    }
+
+    fn with(window: usize, noise: impl Fn(&Window) -> Noisiness) -> Self {
+        let raw = Window::new(window);
+        let window = raw.length;
         let w = window as f64;
         Self {
-            raw: Window::new(window),
-            smooth: Window::new(window),
-            variance: w * variance,
-            distance: w * variance,
+            noise: noise(&raw),
+            smooth: raw.clone(),
+            raw,
+            excess: 0.0,
             keep: 1.0 - 1.0 / (20.0 * w),
             reach: if window < 32 { 1.5 } else { 1.0 },
         }
@@ -62,15 +92,28 @@ impl BlendedSum {
 
     /// The sum of the window that ends here. `noisy` as released, negative values included.
     pub fn push(&mut self, noisy: i64, mean: f64) -> f64 {
-        self.raw.push(noisy as f64);
+        self.push_measured(Some(noisy), 0.0, mean)
+    }
+
+    /// The same where a tick may be without a measurement (its mean then stands on both sides), and where the variance
+    /// of its noise changes if the sum was made [`BlendedSum::by_tick`].
+    pub fn push_measured(&mut self, noisy: Option<i64>, variance: f64, mean: f64) -> f64 {
+        self.raw.push(noisy.map_or(mean, |z| z as f64));
         self.smooth.push(mean);
+        let variance = match &mut self.noise {
+            Noisiness::Constant(whole) => *whole,
+            Noisiness::ByTick(window) => {
+                window.push(noisy.map_or(0.0, |_| variance));
+                window.sum.max(0.0)
+            }
+        };
         let (raw, smooth) = (self.raw.sum, self.smooth.sum);
         let off = raw - smooth;
-        self.distance = self.keep * self.distance + (1.0 - self.keep) * off * off;
-        let bias = (self.distance - self.variance).max(0.0);
-        let sd = self.variance.sqrt();
-        let blended = if bias + self.variance > 0.0 {
-            smooth + bias / (bias + self.variance) * off
+        self.excess = self.keep * self.excess + (1.0 - self.keep) * (off * off - variance);
+        let bias = self.excess.max(0.0);
+        let sd = variance.sqrt();
+        let blended = if bias + variance > 0.0 {
+            smooth + bias / (bias + variance) * off
         } else {
             raw
         };
@@ -322,6 +365,24 @@ mod tests {
         assert!((b - 200.0).abs() < 2.0 + 1.5 * 8.0_f64.sqrt(), "{b}");
         let first = BlendedSum::new(1, 0.0).push(7, 3.0);
         assert!((first - 7.0).abs() < 1e-12);
+    }
+
+    /// With the same variance in every tick the two forms agree once the window is full and the start is forgotten;
+    /// ticks without a measurement add no noise and their mean counts on both sides.
+    #[test]
+    fn noise_by_tick_is_that_of_the_window() {
+        let (mut constant, mut by_tick) = (BlendedSum::new(4, 2.0), BlendedSum::by_tick(4));
+        let (mut a, mut b) = (0.0, 0.0);
+        for t in 0..4000_i64 {
+            let noisy = 50 + [1, -1, 0, 2, -2][(t % 5) as usize];
+            a = constant.push(noisy, 20.0);
+            b = by_tick.push_measured(Some(noisy), 2.0, 20.0);
+        }
+        assert!((a - b).abs() < 1e-6, "{a} {b}");
+        for _ in 0..4 {
+            b = by_tick.push_measured(None, 9.0, 5.0);
+        }
+        assert!((b - 20.0).abs() < 1e-9, "{b}");
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! Current Population Survey: there a plot is read rightly if the test for a fan (at .05) sees one for income. With `RETICENT_PICTURES` set to a
 //! folder, the pictures are written there.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
@@ -23,7 +22,7 @@ use reticent_statistics::{DesignSpec, Facts, binned, linear, residuals};
 use serde_json::{Value, json};
 
 use super::{Model, SEED, World, bins, sample};
-use crate::panels::{Panel, svg};
+use crate::panels::{Panel, Pictures};
 use crate::public::{Example, RELATIONS, Table, context, mean, release};
 use crate::real;
 use crate::studies::{at, drawn, list};
@@ -224,7 +223,7 @@ fn scatter(title: String, frame: &Frame, points: Vec<[f64; 2]>) -> Panel {
         x: frame.x,
         y: frame.y,
         points,
-        limits: Vec::new(),
+        ..Panel::default()
     }
 }
 
@@ -462,6 +461,7 @@ fn logistic(form: Form, out: &mut Findings, pictures: &Pictures) -> Result<(), S
         y: (-0.2, 0.2),
         points: bins.iter().map(|b| [b[0], b[1]]).collect(),
         limits,
+        ..Panel::default()
     };
     let mut panels: Vec<Panel> = (names.iter().zip(&truths))
         .map(|(name, bins)| {
@@ -541,26 +541,6 @@ fn logistic(form: Form, out: &mut Findings, pictures: &Pictures) -> Result<(), S
     )
 }
 
-/// Where pictures go, if anywhere.
-struct Pictures(Option<PathBuf>);
-
-impl Pictures {
-    fn write(
-        &self,
-        name: &str,
-        title: &str,
-        about: &str,
-        columns: usize,
-        panels: &[Panel],
-    ) -> Result<(), StudyError> {
-        let Some(folder) = &self.0 else {
-            return Ok(());
-        };
-        std::fs::write(folder.join(name), svg(title, about, columns, panels))
-            .map_err(StudyError::release)
-    }
-}
-
 /// Runs the study.
 ///
 /// # Errors
@@ -577,7 +557,7 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
             .to_vec(),
         ..Findings::default()
     };
-    let pictures = Pictures(std::env::var_os("RETICENT_PICTURES").map(PathBuf::from));
+    let pictures = Pictures::from_env();
     synthetic(form, &mut out, &pictures)?;
     private_line(form, &mut out, &pictures)?;
     income(form, &mut out, &pictures)?;
