@@ -164,7 +164,7 @@ pub const STUDIES: &[Study] = &[
     Study {
         name: "pegasus/hierarchy",
         about: "a tree of series (figure 5.8) with sound pruning",
-        run: pegasus::hierarchy,
+        run: pegasus::hierarchy::run,
     },
 ];
 

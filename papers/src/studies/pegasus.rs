@@ -9,6 +9,7 @@
     reason = "counts of public data, far below 2^53"
 )]
 
+pub mod hierarchy;
 pub mod picture;
 
 use std::collections::BTreeMap;
@@ -17,14 +18,13 @@ use std::path::PathBuf;
 
 use reticent_accounting::{Rational, Relation, parse_rational};
 use reticent_mechanisms::stream::{
-    Forest, Grouper, Mark, PARTS, Plan, Session, Split, State, Stream, Ticked,
+    Forest, Grouper, Mark, PARTS, Plan, Session, Split, State, Stream,
 };
 use reticent_mechanisms::{Context, Simulated};
 use reticent_noise::Seeded;
 use reticent_statistics::streams::{
-    BackwardSmoother, Bank, BlendedSum, GroupSmoother, GroupedHierarchy, Hierarchy,
-    JumpProbability, Kernel, Pruning, Size, Smoother, Towards, WindowSumSmoother, area, baselines,
-    low_signal_score,
+    BackwardSmoother, Bank, BlendedSum, GroupSmoother, JumpProbability, Kernel, Size, Smoother,
+    Towards, WindowSumSmoother, area, baselines, low_signal_score,
 };
 
 use crate::public::examples;
@@ -688,152 +688,4 @@ fn quantile(values: &[f64], q: f64) -> f64 {
         .get((q * real(sorted.len())) as usize)
         .copied()
         .unwrap_or(0.0)
-}
-
-/// A binary tree over the leaves, in order; node v has children 2v+1 and 2v+2.
-fn binary(leaves: usize) -> Result<Forest, StudyError> {
-    let parent = |v: usize| (v > 0).then(|| u32::try_from((v - 1) / 2).unwrap_or(0));
-    Forest::new((0..2 * leaves - 1).map(parent).collect()).map_err(StudyError::release)
-}
-
-/// Mean |error| over all nodes and ticks of one run of a method for hierarchies.
-fn hierarchy_error(
-    leaves: &[Vec<i64>],
-    epsilon: &Rational,
-    grouping: Option<Grouper>,
-    mut plan: impl FnMut() -> Plan,
-    mut estimate: impl FnMut(&Ticked) -> Vec<f64>,
-) -> Result<f64, StudyError> {
-    let forest = binary(leaves.len())?;
-    let nodes = forest.len();
-    let stream = Stream {
-        name: "study".to_owned(),
-        epsilon: epsilon.clone(),
-        forest,
-        grouper: grouping,
-        common: 0,
-    };
-    let mut session =
-        Session::new(stream, Context::records(Relation::AddRemove)).map_err(StudyError::release)?;
-    let mut noise = Seeded::stream(SEED, 9);
-    let mut state = State::default();
-    let ticks = leaves.first().map_or(0, Vec::len);
-    let mut total = 0.0;
-    for t in 0..ticks {
-        let mut exact = vec![0_i64; nodes];
-        for (i, leaf) in leaves.iter().enumerate() {
-            exact[leaves.len() - 1 + i] = leaf[t];
-        }
-        let mut tally = session.tally();
-        tally.add(&exact);
-        for v in (1..nodes).rev() {
-            exact[(v - 1) / 2] += exact[v];
-        }
-        let plan = session.check(plan()).map_err(StudyError::release)?;
-        let Simulated(ticked) = session
-            .simulate(&mut state, tally, &plan, &mut noise)
-            .map_err(StudyError::release)?;
-        let estimates = estimate(&ticked);
-        total += exact
-            .iter()
-            .zip(&estimates)
-            .map(|(c, e)| (*c as f64 - e.max(0.0)).abs())
-            .sum::<f64>()
-            / real(nodes);
-    }
-    Ok(total / real(ticks.max(1)))
-}
-
-/// Figure 5.8: a hierarchy.
-pub fn hierarchy(form: Form) -> Result<Findings, StudyError> {
-    let leaves: Vec<Vec<i64>> = if form == Form::Quick {
-        example()?.into_values().collect()
-    } else {
-        long(&data("streams_flights/multi128_5min_sparse.csv.gz")?, 1)
-            .into_values()
-            .collect()
-    };
-    let height = binary(leaves.len())?.height();
-    let zero = {
-        let total: i64 = leaves.iter().flatten().sum();
-        f64::from(height) * total as f64 / real((2 * leaves.len() - 1) * leaves[0].len())
-    };
-    let mut findings = Findings {
-        settings: vec![
-            format!("Mean |error| over all nodes and ticks, estimates cut at 0; {} leaves, {} ticks, one run, seed {SEED}. All-zero output: {zero:.3}.", leaves.len(), leaves[0].len()),
-            "PHS-PGS here prunes by past outputs (β = 2/ε); as printed it costs up to (h − 1)/2 times its budget and is not run.".to_owned(),
-        ],
-        head: head(&["ε", "HS-Laplace", "HS-PGS", "PHS-PGS, sound", "past-output pruning with filters"]),
-        ..Findings::default()
-    };
-    let goals = [("1", 0.60), ("0.1", 0.83), ("0.01", 1.0)];
-    for (epsilon, goal) in goals {
-        let exact = rational(epsilon)?;
-        let e = epsilon.parse::<f64>().map_err(StudyError::release)?;
-        let forest = binary(leaves.len())?;
-        let nodes = forest.len();
-        let share = Plan::uniform(nodes, PARTS / height, 0);
-        let plain = |t: &Ticked| t.counts.iter().map(|z| z.unwrap_or(0) as f64).collect();
-        let laplace = hierarchy_error(&leaves, &exact, None, || share.clone(), plain)?;
-        let per_level = Grouper {
-            threshold: (5.0 * f64::from(height) / (0.2 * e)).round() as i64,
-            split: Split::Printed,
-        };
-        let mut grouped = [0.0; 2];
-        let prunings = [Pruning::None, Pruning::PastOutputs { threshold: 2.0 / e }];
-        for (error, pruning) in grouped.iter_mut().zip(prunings) {
-            let tree = std::cell::RefCell::new(GroupedHierarchy::new(
-                forest.clone(),
-                20,
-                Smoother::Median,
-                pruning,
-            ));
-            *error = hierarchy_error(
-                &leaves,
-                &exact,
-                Some(per_level),
-                || tree.borrow().plan(),
-                |t| tree.borrow_mut().observe(&t.counts, &t.marks),
-            )?;
-        }
-        let tree = std::cell::RefCell::new((Hierarchy::new(forest, 1.0 / e), None));
-        let ours = hierarchy_error(
-            &leaves,
-            &exact,
-            None,
-            || {
-                let mut tree = tree.borrow_mut();
-                let plan = tree.0.plan();
-                tree.1 = Some(plan.clone());
-                plan
-            },
-            |t| {
-                let mut tree = tree.borrow_mut();
-                let plan = tree.1.take().unwrap_or_else(|| share.clone());
-                tree.0
-                    .observe(&plan, &t.counts)
-                    .iter()
-                    .map(|e| e.median as f64)
-                    .collect()
-            },
-        )?;
-        let errors = [laplace, grouped[0], grouped[1], ours];
-        findings.rows.push(
-            std::iter::once(epsilon.to_owned())
-                .chain(errors.map(three))
-                .collect(),
-        );
-        if form == Form::Full {
-            findings.require(
-                ours <= goal,
-                format!("ε = {epsilon}: at most {goal}, measured {ours:.3}"),
-            );
-        } else {
-            findings.require(
-                ours < grouped[0].min(laplace),
-                format!("ε = {epsilon}: below HS-PGS and HS-Laplace: {ours:.3}"),
-            );
-        }
-    }
-    Ok(findings)
 }
