@@ -3,14 +3,18 @@
 //!
 //! Texts become words by the rules that the release states (`tokens`), with the code that reads confidential texts.
 
+mod blank_lines;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use reticent_mechanisms::program::{Comparison, Expr, Function, entry};
 use reticent_mechanisms::rows::{Kind, Missing, Schema};
 use serde_json::{Value, json};
 
+use self::blank_lines::{Blank, BlankLines};
 use crate::failure::{Error, Failure};
 use crate::formula::{Family, Response};
 use crate::model::Model;
@@ -278,10 +282,12 @@ enum Place {
 
 /// An open CSV file of rows to predict.
 struct Rows {
-    reader: csv::Reader<Box<dyn std::io::Read>>,
+    reader: csv::Reader<Box<dyn Read>>,
     path: PathBuf,
     places: Vec<Place>,
     missing: MissingValues,
+    /// The blank line before a row, in a file of one column, where it could be an empty cell as well as nothing.
+    blank: Option<Blank>,
 }
 
 /// The texts that mean a missing cell, by column; the empty one always does.
@@ -305,16 +311,17 @@ impl Rows {
     ) -> Result<Self, Failure> {
         let fail = |source: std::io::Error| unreadable(path, source);
         let file = std::fs::File::open(path).map_err(fail)?;
-        let plain: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
+        let plain: Box<dyn Read> = if path.extension().is_some_and(|e| e == "gz") {
             Box::new(flate2::read::MultiGzDecoder::new(file))
         } else {
             Box::new(file)
         };
+        let (plain, blank) = BlankLines::watch(plain);
         // cells are trimmed where they are read: which words of a text count may depend on all of it
         let mut reader = csv::ReaderBuilder::new()
             .flexible(true)
             .trim(csv::Trim::Headers)
-            .from_reader(plain);
+            .from_reader(Box::new(plain) as Box<dyn Read>);
         let headers: Vec<String> = reader
             .byte_headers()
             .map_err(|e| fail(std::io::Error::other(e)))?
@@ -350,6 +357,7 @@ impl Rows {
             path: path.to_owned(),
             places,
             missing,
+            blank: (headers.len() == 1).then_some(blank),
         })
     }
 
@@ -361,6 +369,15 @@ impl Rows {
             .read_byte_record(&mut record)
             .map_err(|e| unreadable(&self.path, std::io::Error::other(e)))?
         {
+            if let Some(line) = self.blank.as_ref().and_then(|b| b.get()) {
+                return Err(Refusal::request(
+                    "a blank line before a row: an empty cell, or nothing?",
+                )
+                .in_file(&self.path)
+                .at_line(line)
+                .accepting("Write \"\" where a cell is empty, or delete the line.")
+                .into());
+            }
             let mut cells = Cells::new();
             let mut complete = true;
             for place in &self.places {
@@ -713,6 +730,43 @@ mod tests {
             }
             // a number that is missing leaves the row without a prediction
             assert_eq!(predict(b"hour,text\n,free\n")[1], ",");
+        }
+    }
+
+    /// In a file of one column nothing tells an empty cell from no row, so blank lines are refused; behind the last row
+    /// they are none. Line ends of every kind, and cells of several lines.
+    #[test]
+    fn blank_lines_shift_no_rows() {
+        let dir = TempDir::new().unwrap();
+        let file = dir.path().join("new.csv");
+        let empty = Schema {
+            columns: Vec::new(),
+        };
+        let rows = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let none = (&empty, Vec::new());
+            let rows = Rows::open(&file, none, &Expr::Constant(0.0), MissingValues::new());
+            let mut seen = 0;
+            let each = rows.unwrap().each(&empty, |_| seen += 1);
+            each.map(|()| seen).map_err(|e| e.to_string())
+        };
+        for end in ["\n", "\r\n"] {
+            let whole = |text: &str| rows(&text.replace('\n', end));
+            for text in [
+                "x\n1\n2\n3\n",
+                "x\n1\n2\n3",
+                "x\n1\n2\n3\n\n\n",
+                "x\n1\n\"\"\n\"a\n\nb\"\n",
+            ] {
+                assert_eq!(whole(text), Ok(3), "{text:?} {end:?}");
+            }
+            for text in ["x\n1\n\n3\n", "x\n1\n\n3", "x\n\"1\"\n\n\n3\n"] {
+                let message = whole(text).unwrap_err();
+                assert!(message.contains("blank line"), "{message}");
+            }
+            assert!(whole("x\n\n1\n").unwrap_err().contains("line 2"));
+            // with more columns a blank line can be no row
+            assert_eq!(whole("x,y\n1,2\n\n3,4\n"), Ok(2));
         }
     }
 
