@@ -310,29 +310,41 @@ impl Reader {
         Ok(true)
     }
 
-    /// Opens a file at an offset; a CSV header is read from its beginning.
+    /// Opens a file at an offset; a CSV header is looked for in what is before it, as it was when that was read.
     fn open_file(&self, name: String, path: PathBuf, offset: u64) -> Result<Open, Failure> {
         let failed = |e| file_failed(&path, "events cannot be read", e);
-        let mut file = File::open(&path).map_err(failed)?;
-        let mut header = None;
-        if self.source.format == Format::Csv && offset > 0 {
-            let mut first = String::new();
-            BufReader::new(&mut file)
-                .take(LONGEST as u64)
-                .read_line(&mut first)
-                .map_err(failed)?;
-            header = columns(&self.source, &split(first.trim_end_matches(['\n', '\r'])));
+        let open = |offset, header| -> Result<Open, Failure> {
+            let mut file = File::open(&path).map_err(failed)?;
+            file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+            Ok(Open {
+                name: name.clone(),
+                path: Some(path.clone()),
+                lines: Box::new(BufReader::new(file)),
+                offset,
+                header,
+                begun: Vec::new(),
+                skipped: None,
+            })
+        };
+        if self.source.format != Format::Csv {
+            return open(offset, None);
         }
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-        Ok(Open {
-            name,
-            path: Some(path),
-            lines: Box::new(BufReader::new(file)),
-            offset,
-            header,
-            begun: Vec::new(),
-            skipped: None,
-        })
+        let (mut before, mut header) = (open(0, None)?, None);
+        while header.is_none() && before.offset < offset {
+            match before.line()? {
+                Line::Whole(bytes) => header = self.header(bytes),
+                Line::TooLong | Line::Waiting => {}
+                Line::Partial => header = self.header(before.rest()?),
+                Line::End => break,
+            }
+        }
+        open(offset, header)
+    }
+
+    /// Where the fields are, if this line is a header.
+    fn header(&self, line: Vec<u8>) -> Option<Columns> {
+        let text = String::from_utf8(line).ok()?;
+        columns(&self.source, &split(text.trim_end_matches(['\n', '\r'])))
     }
 }
 

@@ -129,6 +129,34 @@ fn interrupted_runs_add_up_to_an_uninterrupted_one() {
     }
 }
 
+/// A restart finds the header where the first run found it: behind blank lines, comments, lines that are no text and ones
+/// that are too long.
+#[test]
+fn a_header_further_down_is_found_again() {
+    let long = format!("{}time,state\n", "x".repeat(1 << 20));
+    let before: [&[u8]; 5] = [
+        b"",
+        b"\n",
+        b"# times in seconds\n\n",
+        b"\xff\xfe,\n",
+        long.as_bytes(),
+    ];
+    for start in before {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("events.csv");
+        let mut open = config(folder.path(), |t| t.replace("epsilon = 1", "epsilon = 1e9"));
+        open.ticks.end = None;
+        let text = [start, b"time,state\n3,a\n15,a\n28,b\n"].concat();
+        fs::write(&file, &text).unwrap();
+        let bad = go(&open, &simulated()).unwrap().bad;
+        fs::write(&file, [&text[..], b"29,b\n31,a\n32,a\n45,a\n"].concat()).unwrap();
+        assert_eq!(go(&open, &simulated()).unwrap().bad, 0, "{bad}");
+        let counts: Vec<_> = lines(folder.path()).into_iter().map(|l| l.noisy).collect();
+        let want = [[1, 0], [1, 0], [0, 2], [2, 0]].map(|c| c.map(Some).to_vec());
+        assert_eq!(counts, want, "{:?}", start.get(..20));
+    }
+}
+
 #[test]
 fn late_duplicate_and_bad_lines_have_one_treatment() {
     let folder = tempfile::tempdir().unwrap();
