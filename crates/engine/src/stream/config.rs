@@ -213,8 +213,9 @@ impl Config {
 
     /// The tick of a time, if it is not before the start.
     pub fn tick_of(&self, time: i64) -> Option<i64> {
-        let since = time.checked_sub(self.ticks.start)?;
-        (since >= 0).then(|| since / self.ticks.width)
+        // a time that is further from the start than numbers reach is as far as they reach
+        let since = time.saturating_sub(self.ticks.start);
+        (time >= self.ticks.start).then(|| since / self.ticks.width)
     }
 
     /// Where a tick begins.
@@ -234,14 +235,17 @@ impl Config {
         )
     }
 
-    /// Whether a tick is withheld under the daily cap: decided by the calendar alone.
+    /// Whether a tick is withheld under the daily cap: decided by the calendar alone. A tick that reaches into a day from
+    /// the one before can hold events of both, so it counts for both, withheld or not.
     pub fn withheld(&self, tick: i64) -> bool {
         let Some(cap) = &self.day else { return false };
         let day = self.begin(tick).div_euclid(cap.day);
         let first = day.saturating_mul(cap.day).saturating_sub(self.ticks.start);
         // ticks of this day that begin before this one
-        let earlier = (first.max(0).saturating_add(self.ticks.width - 1)) / self.ticks.width;
-        tick - earlier >= cap.ticks
+        let first = first.max(0);
+        let reaching = i64::from(first % self.ticks.width != 0);
+        let earlier = first / self.ticks.width + reaching;
+        tick - earlier >= cap.ticks - reaching
     }
 
     /// Which series is meant by a name.

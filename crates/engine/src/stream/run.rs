@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -335,26 +335,66 @@ fn places(config: &Config) -> Result<(), Failure> {
             ("dead_letters", &out.dead_letters),
         ])
         .collect();
-    for (i, (name, path)) in files.iter().enumerate() {
-        if let Some((other, _)) = files.iter().skip(i + 1).find(|(_, p)| p == path) {
-            return Err(Refusal::request(format!(
-                "`{name}` and `{other}` name the same file, {}; give each a file of its own",
+    for (_, path) in &files {
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(|e| file_failed(path, "cannot be written", e))?;
+        }
+    }
+    let (source, folder) = match &config.source.input {
+        Input::Standard => (None, false),
+        Input::Path(path) => {
+            let failed = |e| file_failed(path, "events cannot be read", e);
+            let folder = fs::metadata(path).map_err(failed)?.is_dir();
+            (Some(fs::canonicalize(path).map_err(failed)?), folder)
+        }
+    };
+    let real: Vec<PathBuf> = files.iter().map(|(_, path)| real_path(path)).collect();
+    for ((i, (name, path)), here) in files.iter().enumerate().zip(&real) {
+        let refuse = |what: String| Refusal::request(what).for_key(name);
+        if let Some(at) = real.iter().skip(i + 1).position(|p| p == here) {
+            return Err(refuse(format!(
+                "`{name}` and `{}` name the same file, {}; give each a file of its own",
+                files.get(i + 1 + at).map_or("", |f| f.0),
                 path.display()
             ))
-            .for_key(name)
             .into());
         }
-        let failed = |e| file_failed(path, "cannot be written", e);
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(failed)?;
+        let read = match &source {
+            Some(source) if folder => here.parent() == Some(source),
+            source => source.as_ref() == Some(here),
+        };
+        if read {
+            return Err(refuse(format!(
+                "`{name}`, {}, would be read as events: it is {}",
+                path.display(),
+                if folder {
+                    "in the folder that is read"
+                } else {
+                    "the source"
+                }
+            ))
+            .accepting("Write it outside of what is read.")
+            .into());
         }
         if *name == "releases" {
             let mut options = OpenOptions::new();
             options.append(true).create(true);
-            options.open(path).map_err(failed)?;
+            let opened = options.open(path);
+            opened.map_err(|e| file_failed(path, "cannot be written", e))?;
         }
     }
     Ok(())
+}
+
+/// The path without links, of a file that may not be there yet in a folder that is.
+fn real_path(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
+    let inside = folder.ok().zip(path.file_name()).map(|(f, n)| f.join(n));
+    fs::canonicalize(path)
+        .ok()
+        .or(inside)
+        .unwrap_or_else(|| path.to_owned())
 }
 
 fn ledger(config: &Config) -> Result<Ledger, Failure> {

@@ -15,6 +15,7 @@ use super::clock::Watch;
 use super::config::{Format, Input, Source};
 use super::file_failed;
 use crate::failure::Failure;
+use crate::outcome::Refusal;
 
 /// A line longer than this is a bad line; it is skipped without being held in memory.
 const LONGEST: usize = 1 << 20;
@@ -70,6 +71,15 @@ pub struct Bad {
     pub line: String,
 }
 
+impl Bad {
+    fn too_long() -> Self {
+        Self {
+            why: "longer than 1 MB",
+            line: String::new(),
+        }
+    }
+}
+
 /// Reads the files of a source in name order, or standard input.
 pub struct Reader {
     source: Source,
@@ -94,6 +104,8 @@ struct Open {
     begun: Vec<u8>,
     /// Bytes of a line that is too long, while its end is looked for.
     skipped: Option<u64>,
+    /// What tells this file from another of its name.
+    identity: Option<(u64, u64)>,
 }
 
 /// Which column holds what.
@@ -172,11 +184,7 @@ impl Reader {
                     }
                 }
                 Line::TooLong => {
-                    let bad = Bad {
-                        why: "longer than 1 MB",
-                        line: String::new(),
-                    };
-                    return Ok(Read1::Line(place, Err(bad)));
+                    return Ok(Read1::Line(place, Err(Bad::too_long())));
                 }
                 Line::Waiting => return Ok(Read1::Wait),
                 Line::Partial if !self.source.follow || self.later()?.is_some() => {
@@ -189,7 +197,13 @@ impl Reader {
                         return Ok(Read1::Line(place, event));
                     }
                 }
-                Line::Partial | Line::End => {
+                Line::PartialLong if !self.source.follow || self.later()?.is_some() => {
+                    if let Some(open) = &mut self.open {
+                        open.offset += open.skipped.take().unwrap_or(0);
+                    }
+                    return Ok(Read1::Line(place, Err(Bad::too_long())));
+                }
+                Line::Partial | Line::PartialLong | Line::End => {
                     // a later file: this one is complete
                     if !self.step()? {
                         return Ok(Read1::End);
@@ -276,6 +290,7 @@ impl Reader {
                     header: None,
                     begun: Vec::new(),
                     skipped: None,
+                    identity: None,
                 });
                 Ok(true)
             }
@@ -301,9 +316,10 @@ impl Reader {
         Ok(files(path)?.into_iter().find(|f| f.0 > open.name))
     }
 
-    /// Moves to the next file, if there is one.
+    /// Moves to the next file, if there is one. The last one must still be the file that was opened.
     fn step(&mut self) -> Result<bool, Failure> {
         let Some((name, file)) = self.later()? else {
+            self.open.as_ref().map_or(Ok(()), Open::unchanged)?;
             return Ok(false);
         };
         self.open = Some(self.open_file(name, file, 0)?);
@@ -315,6 +331,10 @@ impl Reader {
         let failed = |e| file_failed(&path, "events cannot be read", e);
         let open = |offset, header| -> Result<Open, Failure> {
             let mut file = File::open(&path).map_err(failed)?;
+            let facts = file.metadata().map_err(failed)?;
+            if facts.len() < offset {
+                return Err(replaced(&path));
+            }
             file.seek(SeekFrom::Start(offset)).map_err(failed)?;
             Ok(Open {
                 name: name.clone(),
@@ -324,6 +344,7 @@ impl Reader {
                 header,
                 begun: Vec::new(),
                 skipped: None,
+                identity: identity(&facts),
             })
         };
         if self.source.format != Format::Csv {
@@ -335,7 +356,7 @@ impl Reader {
                 Line::Whole(bytes) => header = self.header(bytes),
                 Line::TooLong | Line::Waiting => {}
                 Line::Partial => header = self.header(before.rest()?),
-                Line::End => break,
+                Line::PartialLong | Line::End => break,
             }
         }
         open(offset, header)
@@ -436,11 +457,25 @@ enum Line {
     Whole(Vec<u8>),
     TooLong,
     Partial,
+    /// Too long already, and without an end.
+    PartialLong,
     Waiting,
     End,
 }
 
 impl Open {
+    /// Fails if the file was cut or replaced since it was opened.
+    fn unchanged(&self) -> Result<(), Failure> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let facts = std::fs::metadata(path).map_err(|_| replaced(path))?;
+        if facts.len() < self.offset || identity(&facts) != self.identity {
+            return Err(replaced(path));
+        }
+        Ok(())
+    }
+
     /// The next complete line. A line without its end stays unread in a file (it may still be growing).
     fn line(&mut self) -> Result<Line, Failure> {
         let path = self.path.clone().unwrap_or_else(|| "standard input".into());
@@ -450,8 +485,10 @@ impl Open {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Line::Waiting),
                 Err(e) => return Err(failed(e)),
                 // a while of it: the clock is looked at in between
-                Ok(false) => return Ok(Line::Waiting),
-                Ok(true) => {}
+                Ok(Skipped::Some) => return Ok(Line::Waiting),
+                // its end may still be written
+                Ok(Skipped::All) if self.path.is_some() => return Ok(Line::PartialLong),
+                Ok(Skipped::Line | Skipped::All) => {}
             }
             self.offset += *skipped;
             self.skipped = None;
@@ -503,23 +540,54 @@ impl Open {
 }
 
 /// Skips towards the end of the line, at most a megabyte, and counts the bytes skipped; whether the end is reached.
-fn skip(lines: &mut dyn BufRead, total: &mut u64) -> std::io::Result<bool> {
+fn skip(lines: &mut dyn BufRead, total: &mut u64) -> std::io::Result<Skipped> {
     let before = *total;
     while *total - before < LONGEST as u64 {
         let buffer = lines.fill_buf()?;
         if buffer.is_empty() {
-            return Ok(true);
+            return Ok(Skipped::All);
         }
         if let Some(at) = buffer.iter().position(|b| *b == b'\n') {
             lines.consume(at + 1);
             *total += at as u64 + 1;
-            return Ok(true);
+            return Ok(Skipped::Line);
         }
         let all = buffer.len();
         lines.consume(all);
         *total += all as u64;
     }
-    Ok(false)
+    Ok(Skipped::Some)
+}
+
+/// How far a line was skipped.
+enum Skipped {
+    /// Some of it.
+    Some,
+    /// To its end.
+    Line,
+    /// To the end of what there is.
+    All,
+}
+
+/// What tells a file from another that gets its name later, where the system has such a thing.
+fn identity(facts: &std::fs::Metadata) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some((facts.dev(), facts.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = facts;
+        None
+    }
+}
+
+fn replaced(path: &Path) -> Failure {
+    Refusal::policy("the file that events are read from was cut or replaced: places in it mean nothing any more")
+        .in_file(path)
+        .accepting("Let files grow, begin new ones in a folder (`path` may name one), and remove only those that are followed by others.")
+        .into()
 }
 
 /// The files of a source with their names in it, in name order.

@@ -129,6 +129,93 @@ fn interrupted_runs_add_up_to_an_uninterrupted_one() {
     }
 }
 
+/// What would be read as events, or twice, is refused before anything is paid, whatever it is called.
+#[test]
+fn outputs_are_no_events() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    fs::write(folder.path().join("in/1.csv"), "time,state\n1,a\n").unwrap();
+    events(folder.path(), &[(1, "a")]);
+    for (from, to, say) in [
+        ("path = \"events.csv\"", "path = \"in\"", "in/s.bad"),
+        (
+            "releases = \"out.jsonl\"",
+            "releases = \"in/../events.csv\"",
+            "the source",
+        ),
+        (
+            "releases = \"out.jsonl\"",
+            "releases = \"in/../s.bad\"",
+            "the same file",
+        ),
+        (
+            "path = \"events.csv\"",
+            "path = \"gone.csv\"",
+            "cannot be read",
+        ),
+    ] {
+        let bad = if to == "path = \"in\"" {
+            "dead_letters = \"in/s.bad\"\n"
+        } else {
+            ""
+        };
+        let text = BASE.replace(from, to) + bad;
+        let config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
+        let message = go(&config, &Options::default()).unwrap_err().to_string();
+        assert!(message.contains(say), "{message}");
+        assert!(!config.output.ledger.exists(), "{to}");
+    }
+}
+
+/// A line that is too long stays one line while it is written, and a file that was cut or replaced is no longer read.
+#[test]
+fn growing_files_are_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("events.csv");
+    let text = BASE.replace("path =", "follow = true\npath =");
+    let config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
+    let append = |text: &str| {
+        let mut file = fs::OpenOptions::new().append(true).open(&file).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    let start = || {
+        fs::write(&file, "time,state\n1,a\n").unwrap();
+        let mut reader = Reader::new(&config.source, Place::default(), &Watch::default());
+        assert!(matches!(reader.read(None), Ok(Read1::Line(_, Ok(_)))));
+        reader
+    };
+    let mut reader = start();
+    append(&"y".repeat(3 << 19));
+    let quiet = |reader: &mut Reader| loop {
+        match reader.read(None).unwrap() {
+            Read1::Wait => {}
+            other => break other,
+        }
+    };
+    assert_eq!(quiet(&mut reader), Read1::End);
+    append("5,a\n6,a\n");
+    assert!(matches!(quiet(&mut reader), Read1::Line(_, Err(_))));
+    assert!(matches!(quiet(&mut reader), Read1::Line(_, Ok(Row::Event(e))) if e.time == 6));
+    assert_eq!(quiet(&mut reader), Read1::End);
+    fs::write(&file, "time,state\n7,a\n").unwrap();
+    assert!(
+        reader
+            .read(None)
+            .unwrap_err()
+            .to_string()
+            .contains("cut or replaced")
+    );
+    // another file of that name, just as long
+    let mut reader = start();
+    fs::rename(&file, folder.path().join("old")).unwrap();
+    fs::write(&file, "time,state\n1,a\n8,a\n").unwrap();
+    assert_eq!(reader.read(None).is_err(), cfg!(unix));
+    let place = reader.place();
+    fs::write(&file, "time").unwrap();
+    let mut later = Reader::new(&config.source, place, &Watch::default());
+    assert!(later.read(None).is_err());
+}
+
 /// A restart finds the header where the first run found it: behind blank lines, comments, lines that are no text and ones
 /// that are too long.
 #[test]
@@ -238,6 +325,46 @@ fn the_daily_cap_withholds_by_the_calendar() {
     let day = [false, false, false, true, true];
     assert_eq!(withheld, [day, day, day, day].concat());
     assert_eq!(statement(&config)["loss"]["most_per_person_and_day"], "3");
+}
+
+/// No day meets more released ticks than its cap, whatever the start, the width and the length of a day are: also when
+/// ticks reach over midnight or are longer than a day.
+#[test]
+fn no_day_meets_more_ticks_than_its_cap() {
+    for (width, day, start) in [
+        (10, 50, 0),
+        (30, 100, 0),
+        (30, 90, 15),
+        (75, 50, 0),
+        (120, 50, -7),
+        (7, 24, -100),
+    ] {
+        for cap in 0..4_i64 {
+            let text = BASE
+                .replace("width = 10", &format!("width = {width}"))
+                .replace("start = 0", &format!("start = {start}"))
+                .replace("end = 200\n", "")
+                .replace(
+                    "[source]",
+                    &format!("[day_cap]\nday = {day}\nticks = {cap}\n[source]"),
+                );
+            let config = Config::parse(&text, Path::new("stream.toml")).unwrap();
+            let released: Vec<i64> = (0..400).filter(|t| !config.withheld(*t)).collect();
+            let reach = |t: i64| {
+                let from = start + t * width;
+                (from.div_euclid(day), (from + width - 1).div_euclid(day))
+            };
+            for d in start.div_euclid(day)..400 * width / day {
+                let met = released
+                    .iter()
+                    .filter(|t| (reach(**t).0..=reach(**t).1).contains(&d));
+                assert!(met.count() as i64 <= cap, "{width} {day} {start} {cap} {d}");
+            }
+            // where ticks fit into days the cap is used up
+            let fits = day % width == 0 && start % width == 0;
+            assert!(!fits || released.len() as i64 >= 400 * width / day * cap);
+        }
+    }
 }
 
 #[test]

@@ -251,6 +251,17 @@ fn what_waits_is_read_before_ticks_close() {
 }
 
 /// Marks going back change nothing, marks that say no time are bad lines, and neither needs a unit.
+/// One mark decides nothing, be it the last time there is.
+#[test]
+fn a_mark_beyond_all_numbers_is_far() {
+    let config = Config::parse(
+        &BASE.replace("start = 0", "start = -10"),
+        Path::new("s.toml"),
+    );
+    let tick = config.unwrap().tick_of(i64::MAX).unwrap();
+    assert_eq!(tick, i64::MAX / 10);
+}
+
 #[test]
 fn marks_are_no_events() {
     for format in ["csv", "jsonl"] {
