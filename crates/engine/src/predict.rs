@@ -11,7 +11,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use reticent_mechanisms::program::{Comparison, Expr, Function, entry};
-use reticent_mechanisms::rows::{Kind, Missing, Schema};
+use reticent_mechanisms::rows::{
+    Cells as Decoded, Column, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema,
+};
 use serde_json::{Value, json};
 
 use self::blank_lines::{Blank, BlankLines};
@@ -19,6 +21,7 @@ use crate::failure::{Error, Failure};
 use crate::formula::{Family, Response};
 use crate::model::Model;
 use crate::outcome::Refusal;
+use crate::scan::cells::Decoder;
 use crate::scan::slots::slots;
 use crate::suggest;
 use crate::text::TextColumn;
@@ -47,12 +50,12 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         if threshold.is_some() {
             return Err(refuse("a threshold needs a model of two classes".to_owned()).into());
         }
-        return classes.predict((&schema, texts), data, missing_values(&value));
+        return classes.predict((&schema, texts), data, &missing_values(&value));
     }
     let model = Model::read(&value).map_err(|e| refuse(e.to_string()))?;
     let design = model.design(&schema).map_err(|e| refuse(e.to_string()))?;
     let predictor = model.linear_predictor(&design);
-    let rows = Rows::open(data, (&schema, texts), &predictor, missing_values(&value))?;
+    let rows = Rows::open(data, (&schema, texts), &predictor, &missing_values(&value))?;
     let mut out = String::new();
     let classes = classes(&design.response, model.family);
     if classes.is_none() && threshold.is_some() {
@@ -169,7 +172,7 @@ impl Classes {
         &self,
         (schema, texts): (&Schema, Vec<TextColumn>),
         data: &Path,
-        missing: MissingValues,
+        missing: &MissingValues,
     ) -> Result<String, Failure> {
         let mut out = "probability,class".to_owned();
         for level in &self.levels {
@@ -272,10 +275,13 @@ fn field(text: &str) -> String {
 /// Numbers (levels: the index) of one row by schema position.
 pub(crate) type Cells = HashMap<usize, f64>;
 
+/// Records that are read together.
+const AT_ONCE: usize = 1024;
+
 /// Where the cells of a record come from.
 enum Place {
-    /// The declared column, from this field.
-    Plain(usize, usize),
+    /// The declared column, from this field, read as the fit read its like.
+    Plain(usize, usize, Decoder),
     /// The slots of a text, from this field.
     Text(TextColumn, Vec<usize>, usize),
 }
@@ -285,7 +291,6 @@ struct Rows {
     reader: csv::Reader<Box<dyn Read>>,
     path: PathBuf,
     places: Vec<Place>,
-    missing: MissingValues,
     /// The blank line before a row, in a file of one column, where it could be an empty cell as well as nothing.
     blank: Option<Blank>,
 }
@@ -307,7 +312,7 @@ impl Rows {
         path: &Path,
         (schema, texts): (&Schema, Vec<TextColumn>),
         predictor: &Expr,
-        missing: MissingValues,
+        missing: &MissingValues,
     ) -> Result<Self, Failure> {
         let fail = |source: std::io::Error| unreadable(path, source);
         let file = std::fs::File::open(path).map_err(fail)?;
@@ -349,26 +354,78 @@ impl Rows {
             }
         }
         for column in used {
-            let name = schema.columns.get(column).map_or("", |c| c.name.as_str());
-            places.push(Place::Plain(column, field_of(name, &headers, path)?));
+            let Some(declared) = schema.columns.get(column) else {
+                continue;
+            };
+            let at = field_of(&declared.name, &headers, path)?;
+            let empty = [String::new()];
+            let stated = missing
+                .get(&declared.name)
+                .map_or(&empty[..], Vec::as_slice);
+            places.push(Place::Plain(column, at, Decoder::new(declared, stated)));
         }
         Ok(Self {
             reader,
             path: path.to_owned(),
             places,
-            missing,
             blank: (headers.len() == 1).then_some(blank),
         })
     }
 
     /// Hands over every row: its cells, or none if one of them is missing.
     fn each(mut self, schema: &Schema, mut see: impl FnMut(Option<&Cells>)) -> Result<(), Failure> {
-        let mut record = csv::ByteRecord::new();
-        while self
-            .reader
-            .read_byte_record(&mut record)
-            .map_err(|e| unreadable(&self.path, std::io::Error::other(e)))?
-        {
+        let mut records = vec![csv::ByteRecord::new(); AT_ONCE];
+        loop {
+            let read = self.fill(&mut records)?;
+            let records = records.get(..read).unwrap_or_default();
+            let columns: Vec<Option<Vec<Option<f64>>>> = (self.places.iter())
+                .map(|place| match place {
+                    Place::Plain(column, at, decoder) => {
+                        let cells = decoder.texts(records.iter().map(|r| r.get(*at)));
+                        Some(numbers(schema.columns.get(*column)?, cells))
+                    }
+                    Place::Text(..) => None,
+                })
+                .collect();
+            for (i, record) in records.iter().enumerate() {
+                let mut cells = Cells::new();
+                let mut complete = true;
+                for (place, numbers) in self.places.iter().zip(&columns) {
+                    match place {
+                        Place::Plain(column, ..) => {
+                            let number = numbers.as_ref().and_then(|n| n.get(i).copied().flatten());
+                            match number {
+                                Some(x) => drop(cells.insert(*column, x)),
+                                None => complete = false,
+                            }
+                        }
+                        Place::Text(text, to, at) => {
+                            let cell = record.get(*at).unwrap_or(b"");
+                            let words = slots(text, std::iter::once(cell));
+                            let words = words.iter().filter_map(|slot| slot.first());
+                            #[allow(
+                                clippy::cast_precision_loss,
+                                reason = "numbers of words are below 2^21"
+                            )]
+                            cells.extend(to.iter().copied().zip(words.map(|w| *w as f64)));
+                        }
+                    }
+                }
+                see(complete.then_some(&cells));
+            }
+            if read < AT_ONCE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads records as long as there are any; gives their number.
+    fn fill(&mut self, records: &mut [csv::ByteRecord]) -> Result<usize, Failure> {
+        for (i, record) in records.iter_mut().enumerate() {
+            let more = self.reader.read_byte_record(record);
+            if !more.map_err(|e| unreadable(&self.path, std::io::Error::other(e)))? {
+                return Ok(i);
+            }
             if let Some(line) = self.blank.as_ref().and_then(|b| b.get()) {
                 return Err(Refusal::request(
                     "a blank line before a row: an empty cell, or nothing?",
@@ -378,32 +435,8 @@ impl Rows {
                 .accepting("Write \"\" where a cell is empty, or delete the line.")
                 .into());
             }
-            let mut cells = Cells::new();
-            let mut complete = true;
-            for place in &self.places {
-                match place {
-                    Place::Plain(column, at) => {
-                        let cell = record.get(*at).unwrap_or(b"").trim_ascii();
-                        match number(schema, *column, cell, &self.missing) {
-                            Some(x) => drop(cells.insert(*column, x)),
-                            None => complete = false,
-                        }
-                    }
-                    Place::Text(text, to, at) => {
-                        let cell = record.get(*at).unwrap_or(b"");
-                        let words = slots(text, std::iter::once(cell));
-                        let words = words.iter().filter_map(|slot| slot.first());
-                        #[allow(
-                            clippy::cast_precision_loss,
-                            reason = "numbers of words are below 2^21"
-                        )]
-                        cells.extend(to.iter().copied().zip(words.map(|w| *w as f64)));
-                    }
-                }
-            }
-            see(complete.then_some(&cells));
         }
-        Ok(())
+        Ok(records.len())
     }
 }
 
@@ -436,41 +469,44 @@ fn field_of(name: &str, headers: &[String], path: &Path) -> Result<usize, Refusa
     }
 }
 
-/// A cell as the model saw its like: clamped, or the level's index; `None` if missing or undeclared.
+/// Cells as the model saw their like: clamped, or the level's index; `None` if missing or undeclared.
 #[allow(
     clippy::cast_precision_loss,
     reason = "bounds are at most 2^53 and levels few"
 )]
-fn number(schema: &Schema, column: usize, cell: &[u8], missing: &MissingValues) -> Option<f64> {
-    let column = schema.columns.get(column)?;
-    let text = std::str::from_utf8(cell).ok();
-    let means_missing = |t: &str| {
-        let declared = missing.get(&column.name);
-        t.is_empty() || declared.is_some_and(|all| all.iter().any(|m| m == t))
-    };
-    let imputed = match column.missing {
-        Missing::Impute(x) => Some(x),
-        Missing::Drop => None,
-    };
-    if text.is_some_and(means_missing) {
-        return imputed;
+fn numbers(column: &Column, cells: Decoded) -> Vec<Option<f64>> {
+    let (imputed, bounds, other) = (
+        match column.missing {
+            Missing::Impute(x) => Some(x),
+            Missing::Drop => None,
+        },
+        match &column.kind {
+            Kind::Integer { lower, upper } => (*lower as f64, *upper as f64),
+            Kind::Real { lower, upper } => (*lower, *upper),
+            Kind::Levels { levels, .. } => (0.0, levels.len().saturating_sub(1) as f64),
+            Kind::Id => (0.0, 0.0),
+        },
+        match &column.kind {
+            Kind::Levels { other, .. } => other.map(f64::from),
+            _ => None,
+        },
+    );
+    let into = |x: Option<f64>| x.or(imputed).map(|x| x.clamp(bounds.0, bounds.1));
+    match cells {
+        Decoded::Integer(all) => (all.into_iter())
+            .map(|x| into((x != MISSING_INTEGER).then_some(x as f64)))
+            .collect(),
+        Decoded::Real(all) => (all.into_iter())
+            .map(|x| into((!x.is_nan()).then_some(x)))
+            .collect(),
+        Decoded::Code(all) => (all.into_iter())
+            .map(|x| match x {
+                OTHER_CODE => other,
+                x => into((x != MISSING_CODE).then_some(f64::from(x))),
+            })
+            .collect(),
+        Decoded::Id(_) | Decoded::Unread => Vec::new(),
     }
-    match &column.kind {
-        Kind::Integer { lower, upper } => parsed(text)
-            .map(|x| x.clamp(*lower as f64, *upper as f64))
-            .or(imputed),
-        Kind::Real { lower, upper } => parsed(text).map(|x| x.clamp(*lower, *upper)).or(imputed),
-        Kind::Levels { levels, other } => {
-            let found = text.and_then(|t| levels.iter().position(|l| l == t));
-            found.map(|i| i as f64).or_else(|| other.map(f64::from))
-        }
-        Kind::Id => None,
-    }
-}
-
-fn parsed(text: Option<&str>) -> Option<f64> {
-    text.and_then(|t| t.parse::<f64>().ok())
-        .filter(|x| !x.is_nan())
 }
 
 pub(crate) fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
@@ -656,7 +692,7 @@ mod tests {
             let predictor = fit.linear_predictor(&fit.design(&columns).unwrap());
             let texts = tokens::released(&value).unwrap();
             let mut scores = Vec::new();
-            Rows::open(&data, (&columns, texts), &predictor, MissingValues::new())
+            Rows::open(&data, (&columns, texts), &predictor, &MissingValues::new())
                 .unwrap()
                 .each(&columns, |cells| {
                     scores.push(evaluate(&predictor, cells.unwrap()));
@@ -733,6 +769,57 @@ mod tests {
         }
     }
 
+    /// Booleans in any spelling, missing numbers in any notation, numbers that are not whole: as the fit reads them.
+    #[test]
+    fn cells_are_read_as_the_fit_reads_them() {
+        let column = |kind, missing| Column {
+            name: "c".to_owned(),
+            kind,
+            missing,
+        };
+        let read = |column: &Column, stated: &[&str], cells: &[&str]| {
+            let stated: Vec<String> = stated.iter().map(|s| (*s).to_owned()).collect();
+            let decoder = Decoder::new(column, &stated);
+            numbers(
+                column,
+                decoder.texts(cells.iter().map(|c| Some(c.as_bytes()))),
+            )
+        };
+        let levels = ["false", "true"].map(str::to_owned).to_vec();
+        let flag = column(
+            Kind::Levels {
+                levels,
+                other: None,
+            },
+            Missing::Drop,
+        );
+        let cells = ["True", " FALSE", "1", "0", "true", "yes", ""];
+        let want = [
+            Some(1.0),
+            Some(0.0),
+            Some(1.0),
+            Some(0.0),
+            Some(1.0),
+            None,
+            None,
+        ];
+        assert_eq!(read(&flag, &[""], &cells), want);
+        let whole = column(Kind::Integer { lower: 0, upper: 9 }, Missing::Impute(4.0));
+        let cells = ["-9", "-9.0", "-8", "3.5", "7", "1e3", "NA"];
+        let want = [4.0, 4.0, 0.0, 4.0, 7.0, 9.0, 4.0].map(Some);
+        assert_eq!(read(&whole, &["", "-9"], &cells), want);
+        let real = column(
+            Kind::Real {
+                lower: 0.0,
+                upper: 2.0,
+            },
+            Missing::Drop,
+        );
+        let cells = ["999", "999.0", "9.99e2", "1.5", "inf", "x"];
+        let want = [None, None, None, Some(1.5), Some(2.0), None];
+        assert_eq!(read(&real, &["", "999"], &cells), want);
+    }
+
     /// In a file of one column nothing tells an empty cell from no row, so blank lines are refused; behind the last row
     /// they are none. Line ends of every kind, and cells of several lines.
     #[test]
@@ -745,7 +832,7 @@ mod tests {
         let rows = |text: &str| {
             std::fs::write(&file, text).unwrap();
             let none = (&empty, Vec::new());
-            let rows = Rows::open(&file, none, &Expr::Constant(0.0), MissingValues::new());
+            let rows = Rows::open(&file, none, &Expr::Constant(0.0), &MissingValues::new());
             let mut seen = 0;
             let each = rows.unwrap().each(&empty, |_| seen += 1);
             each.map(|()| seen).map_err(|e| e.to_string())

@@ -29,7 +29,7 @@
 )]
 
 mod arrow;
-mod cells;
+pub(crate) mod cells;
 pub(crate) mod csv;
 pub(crate) mod parquet;
 pub(crate) mod slots;
