@@ -23,7 +23,7 @@ use super::config::{Config, Input, Method};
 use super::file_failed;
 use super::page::Page;
 use super::source::{Event, Place, Read1, Reader, Row};
-use super::store::{Progress, Store, chain, private};
+use super::store::{Opening, Progress, Store, chain, private};
 use crate::failure::Failure;
 use crate::outcome::Refusal;
 
@@ -193,7 +193,7 @@ pub fn run(
     } else {
         State::decode(&progress.groups)?
     };
-    let mut publisher = Publisher::open(config, &progress)?;
+    let mut publisher = Publisher::open(config, &store)?;
     let page = match config.output.page {
         None => None,
         Some(port) => {
@@ -269,20 +269,15 @@ fn open(
 ) -> Result<(Engine, Store), Failure> {
     let path = &config.output.state;
     if let Some(seed) = options.simulate {
-        let store = Store::open(path, &config.digest, true)?;
+        let store = Store::open(path, &config.digest, Opening::Simulated)?;
         say("simulated: nothing is paid, the releases carry no guarantee");
         return Ok((Engine::Simulated(Box::new(session), seed), store));
     }
     let mut ledger = ledger(config)?;
     let request = RequestId::from_bytes(config.digest);
     let paid = ledger.lookup(&request)?.is_some();
-    if paid && !Store::exists(path) {
-        return Err(Refusal::policy("this stream was opened before, but its state file is gone; going on could release a tick twice with different noise")
-            .in_file(path)
-            .accepting("Restore the state file, or give the stream another name; it will be paid for again.")
-            .into());
-    }
-    let store = Store::open(path, &config.digest, false)?;
+    let kind = if paid { Opening::Paid } else { Opening::New };
+    let store = Store::open(path, &config.digest, kind)?;
     if !paid && store.progress()?.ticks > 0 {
         return Err(
             Refusal::policy("the state file has ticks that this ledger never paid for")
@@ -763,13 +758,14 @@ struct Publisher {
 }
 
 impl Publisher {
-    fn open(config: &Config, progress: &Progress) -> Result<Self, Failure> {
+    fn open(config: &Config, store: &Store) -> Result<Self, Failure> {
+        let ticks = store.progress()?.ticks;
         let Some(path) = &config.output.releases else {
             return Ok(Self {
                 out: Box::new(std::io::stdout()),
                 path: "standard output".into(),
                 // the last committed tick is repeated, with the same value: it may not have arrived
-                done: (progress.ticks - 1).max(0),
+                done: (ticks - 1).max(0),
             });
         };
         let failed = |e| file_failed(path, "releases cannot be written", e);
@@ -780,8 +776,14 @@ impl Publisher {
             .write(true)
             .open(path)
             .map_err(failed)?;
-        let (done, complete) = published(&file, path)?;
-        if done > progress.ticks {
+        let (done, complete, head) = published(&file, path)?;
+        if done <= ticks && store.head(done)? != Some(head) {
+            return Err(Refusal::policy("the file holds lines that are not the releases of this stream, or that were changed")
+                .in_file(path)
+                .accepting("Restore it, or name another file: it will be written again from the state.")
+                .into());
+        }
+        if done > ticks {
             return Err(Refusal::policy("the releases are ahead of the state file, which must be an older copy; going on could release a tick twice with different noise")
                 .in_file(path)
                 .accepting("Restore the newest state file, or give the stream another name.")
@@ -820,17 +822,17 @@ impl Publisher {
     }
 }
 
-/// How many ticks a file of releases holds, and the bytes of its complete lines.
-fn published(file: &File, path: &Path) -> Result<(i64, u64), Failure> {
+/// How many ticks a file of releases holds, the bytes of its complete lines, and the head of their chain.
+fn published(file: &File, path: &Path) -> Result<(i64, u64, [u8; 32]), Failure> {
     let failed = |e| file_failed(path, "releases cannot be read", e);
-    let (mut ticks, mut bytes) = (0, 0);
+    let (mut ticks, mut bytes, mut head) = (0, 0, [0; 32]);
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     loop {
         line.clear();
         let read = reader.read_until(b'\n', &mut line).map_err(failed)?;
         if read == 0 || line.last() != Some(&b'\n') {
-            return Ok((ticks, bytes));
+            return Ok((ticks, bytes, head));
         }
         let tick = serde_json::from_slice::<Line>(&line).map(|l| l.tick);
         match tick {
@@ -843,5 +845,7 @@ fn published(file: &File, path: &Path) -> Result<(i64, u64), Failure> {
             }
         }
         bytes += read as u64;
+        let body = std::str::from_utf8(&line).unwrap_or_default();
+        head = chain(&head, body.trim_end_matches('\n'));
     }
 }

@@ -1,10 +1,16 @@
 //! The stream's own database: one transaction per tick, on disk before anything of the tick is published.
 //!
+//! Beside it the file `<state>.head` has the number of ticks and the head of their chain. It is written after every commit and before
+//! publishing, so it is never ahead of the database, and a database that is behind it, or has another chain, is an older copy (or one
+//! without its write-ahead log). Going on from that would draw noise again for ticks that were published.
+//!
 //! It holds the exact counts of open groups, so it is as confidential as the events: mode 0600, and never copied to
 //! where releases go. The filters are not in it; they are computed again from the released lines.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -26,6 +32,41 @@ const TABLES: &str = "
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Whether the head file is kept: simulated noise is a function of the tick, and drawn again it is the same.
+    marked: bool,
+}
+
+/// What is known before the database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// Nothing is paid.
+    Simulated,
+    /// Not paid yet.
+    New,
+    /// Paid before: whatever was released must be in it.
+    Paid,
+}
+
+const TITLE: &str = "reticent stream head 1";
+
+fn head_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".head");
+    PathBuf::from(name)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, b| {
+        let _ = write!(out, "{b:02x}");
+        out
+    })
+}
+
+fn gone(path: &Path) -> Failure {
+    Refusal::policy("this stream was opened before, but its state file is gone; going on could release a tick twice with different noise")
+        .in_file(path)
+        .accepting("Restore the state file, or give the stream another name; it will be paid for again.")
+        .into()
 }
 
 /// What a restart goes on from.
@@ -59,24 +100,24 @@ impl Default for Progress {
 }
 
 impl Store {
-    /// Whether the file is there.
-    pub fn exists(path: &Path) -> bool {
-        path.exists()
-    }
-
-    /// Opens the database of a stream, or makes it. `digest` names the declaration.
-    pub fn open(path: &Path, digest: &[u8; 32], simulated: bool) -> Result<Self, Failure> {
+    /// Opens the database of a stream, or makes it. `digest` names the declaration. What was paid for must be there.
+    pub fn open(path: &Path, digest: &[u8; 32], kind: Opening) -> Result<Self, Failure> {
+        if kind == Opening::Paid && !path.exists() {
+            return Err(gone(path));
+        }
         private(path)?;
         let connection = Connection::open(path).map_err(|e| broken(path, &e))?;
         let store = Self {
             connection,
             path: path.to_owned(),
+            marked: kind != Opening::Simulated,
         };
-        store.prepare(digest, simulated)?;
+        store.prepare(digest, kind)?;
         Ok(store)
     }
 
-    fn prepare(&self, digest: &[u8; 32], simulated: bool) -> Result<(), Failure> {
+    fn prepare(&self, digest: &[u8; 32], kind: Opening) -> Result<(), Failure> {
+        let simulated = kind == Opening::Simulated;
         let failed = |e: rusqlite::Error| broken(&self.path, &e);
         let c = &self.connection;
         // one writer for as long as the program runs
@@ -95,6 +136,9 @@ impl Store {
             .map_err(failed)?
             > 0;
         if !known {
+            if kind == Opening::Paid {
+                return Err(gone(&self.path));
+            }
             let write = c.unchecked_transaction().map_err(failed)?;
             write.execute_batch(TABLES).map_err(failed)?;
             write
@@ -123,7 +167,62 @@ impl Store {
                     .into(),
             );
         }
-        Ok(())
+        match kind {
+            Opening::Simulated => Ok(()),
+            Opening::New => self.mark(0, &[0; 32]),
+            Opening::Paid => self.is_newest(),
+        }
+    }
+
+    /// The head of the chain after so many ticks, if there are as many.
+    pub fn head(&self, ticks: i64) -> Result<Option<[u8; 32]>, Failure> {
+        if ticks == 0 {
+            return Ok(Some([0; 32]));
+        }
+        let found: Option<Vec<u8>> = self
+            .connection
+            .query_row("SELECT head FROM ticks WHERE tick = ?1", [ticks - 1], |r| {
+                r.get(0)
+            })
+            .optional()
+            .map_err(|e| broken(&self.path, &e))?;
+        Ok(found.and_then(|h| h.try_into().ok()))
+    }
+
+    /// Refuses a database that does not reach what its head file says.
+    fn is_newest(&self) -> Result<(), Failure> {
+        let path = head_of(&self.path);
+        let text = fs::read_to_string(&path)
+            .map_err(|e| file_failed(&path, "the head of the state cannot be read", e))?;
+        let mut lines = text.lines();
+        let record = (lines.next() == Some(TITLE))
+            .then(|| lines.next())
+            .flatten();
+        let (ticks, head) = record
+            .and_then(|line| line.split_once(' '))
+            .and_then(|(ticks, head)| Some((ticks.parse::<i64>().ok()?, head)))
+            .ok_or_else(|| self.damaged("the head file"))?;
+        if self.head(ticks)?.is_some_and(|h| hex(&h) == head) {
+            return Ok(());
+        }
+        Err(Refusal::policy(format!("the state is an older copy, or lacks its write-ahead log: {ticks} ticks were released, and it does not have them; going on could release a tick twice with different noise"))
+            .in_file(&self.path)
+            .accepting("Restore the newest state with all files of its name (-wal, .head), or give the stream another name; it will be paid for again.")
+            .into())
+    }
+
+    /// Writes the head file: a reader sees the old one or the new one, never half of it.
+    fn mark(&self, ticks: i64, head: &[u8; 32]) -> Result<(), Failure> {
+        let path = head_of(&self.path);
+        let mut new = path.clone().into_os_string();
+        new.push(".new");
+        let replace = || -> std::io::Result<()> {
+            let mut file = fs::File::create(&new)?;
+            file.write_all(format!("{TITLE}\n{ticks} {}\n", hex(head)).as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        replace().map_err(|e| file_failed(&path, "the head of the state cannot be written", e))
     }
 
     /// What was committed last.
@@ -216,6 +315,9 @@ impl Store {
             .and_then(|mut s| s.execute(params![tick, place.file, signed(place)]))
             .map_err(failed)?;
         write.commit().map_err(failed)?;
+        if self.marked {
+            self.mark(progress.ticks, head)?;
+        }
         Ok(tick)
     }
 

@@ -13,7 +13,7 @@ use super::clock::Watch;
 use super::config::Config;
 use super::run::{Options, Running, run, statement};
 use super::source::{Place, Read1, Reader, Row};
-use super::store::Store;
+use super::store::{Opening, Store};
 use crate::failure::Failure;
 
 mod clocks;
@@ -126,6 +126,57 @@ fn interrupted_runs_add_up_to_an_uninterrupted_one() {
         events(parts.path(), &rows);
         go(&config(parts.path(), change), &simulated()).unwrap();
         assert_eq!(lines(whole.path()), lines(parts.path()), "{method}");
+    }
+}
+
+/// An emptied state file, one without its write-ahead log, an older copy, and one whose head file is gone: refused, with and
+/// without a file of releases. So is a file of releases that was changed.
+#[test]
+fn older_states_release_nothing() {
+    for releases in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        events(folder.path(), &busy()[..90]);
+        let config = config(folder.path(), |t| {
+            let t = t
+                .replace("epsilon = 1", "epsilon = 1\ncap = 5")
+                .replace("end = 200\n", "");
+            if releases {
+                t
+            } else {
+                t.replace("releases = \"out.jsonl\"\n", "")
+            }
+        });
+        let state = &config.output.state;
+        let head = folder.path().join("s.state.head");
+        let real = Options::default();
+        let ran = go(&config, &real).unwrap();
+        assert!(ran.new > 3);
+        let (old, old_head) = (fs::read(state).unwrap(), fs::read(&head).unwrap());
+        events(folder.path(), &busy()[..120]);
+        assert!(go(&config, &real).unwrap().new > 0);
+        let (new, new_head) = (fs::read(state).unwrap(), fs::read(&head).unwrap());
+        let refused = |bytes: &[u8]| {
+            fs::write(state, bytes).unwrap();
+            assert!(matches!(go(&config, &real), Err(Failure::Refusal(_))));
+        };
+        refused(b"");
+        refused(&old);
+        fs::remove_file(&head).unwrap();
+        fs::write(state, &new).unwrap();
+        assert!(go(&config, &real).is_err());
+        // behind by a crash between commit and mark: accepted, and mended by the next tick
+        fs::write(&head, &old_head).unwrap();
+        events(folder.path(), &busy()[..150]);
+        assert!(go(&config, &real).unwrap().new > 0);
+        assert_ne!(fs::read(&head).unwrap(), new_head);
+        if releases {
+            let out = folder.path().join("out.jsonl");
+            let text = fs::read_to_string(&out).unwrap();
+            let changed = text.replacen("\"noisy\":[", "\"noisy\":[7", 1);
+            assert_ne!(changed, text);
+            fs::write(&out, changed).unwrap();
+            assert!(matches!(go(&config, &real), Err(Failure::Refusal(_))));
+        }
     }
 }
 
@@ -640,7 +691,7 @@ fn a_stopped_run_ends_at_once() {
     };
     let config = config(folder.path(), |t| t);
     assert_eq!(go(&config, &options).unwrap(), Running::default());
-    let store = Store::open(&config.output.state, &config.digest, true).unwrap();
+    let store = Store::open(&config.output.state, &config.digest, Opening::Simulated).unwrap();
     assert_eq!(store.progress().unwrap().ticks, 0);
     let mut seen = BTreeMap::new();
     store
