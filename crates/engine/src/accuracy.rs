@@ -361,6 +361,12 @@ pub const KINDS: [&str; 23] = [
 
 /// The error of one kind at a budget, or the budget for an error; for kinds without an error at a budget, why there is none.
 pub fn single(asked: &Asked) -> Result<Line, Refusal> {
+    if asked.budget.is_some_and(|b| !(b > 0.0 && b.is_finite())) {
+        return Err(
+            Refusal::request("the budget must be a number greater than 0")
+                .accepting("Write for example --epsilon 0.1."),
+        );
+    }
     if let Some(why) = why_none(&asked.kind) {
         if let Some(error) = asked.error {
             let what = format!("no epsilon can be given for an error of {error}: {why}");
@@ -598,6 +604,20 @@ mod tests {
             width: Some(2.0),
             most: Some(6),
             ..Asked::default()
+        }
+    }
+
+    #[test]
+    fn budgets_are_numbers_above_zero() {
+        for kind in KINDS {
+            for budget in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+                let asked = Asked {
+                    kind: (*kind).to_owned(),
+                    budget: Some(budget),
+                    ..Asked::default()
+                };
+                assert!(single(&asked).is_err(), "{kind} {budget}");
+            }
         }
     }
 

@@ -61,6 +61,7 @@ impl Store {
     pub(crate) fn create(path: &Path, body: &str, head: &[u8; 32]) -> Result<(), LedgerError> {
         let name = random_name().map_err(|e| io_fault(path, e))?;
         let draft = beside(path, &format!(".new-{name}"));
+        private(&draft).map_err(|e| io_fault(path, e))?;
         let made = write_draft(&draft, body, head)
             .map_err(|e| fault(path, &e))
             .and_then(|()| publish_draft(&draft, path));
@@ -401,6 +402,14 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "fullfsync", "ON")?;
     db.pragma_update(None, "trusted_schema", "OFF")?;
     db.pragma_update(None, "cell_size_check", "ON")
+}
+
+/// Makes a file that its owner alone can read: the ledger has the key of the fingerprint. SQLite gives its mode to the log beside it.
+fn private(draft: &Path) -> io::Result<()> {
+    let mut new = fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut new, 0o600);
+    new.write(true).create_new(true).open(draft).map(drop)
 }
 
 fn write_draft(draft: &Path, body: &str, head: &[u8; 32]) -> rusqlite::Result<()> {

@@ -586,6 +586,11 @@ fn read_series(top: &mut Section<'_>) -> Result<Series, Refusal> {
         .iter()
         .map(|s| s.name("A name."))
         .collect::<Result<Vec<String>, Refusal>>()?;
+    if let Some(odd) = states.iter().find(|s| s.trim() != s.as_str()) {
+        return Err(item
+            .refuse(format!("the state {odd:?} begins or ends with a blank, which is cut off where events are read"))
+            .accepting("Write it without."));
+    }
     let line = item.refuse("the states must be different, and at least one");
     let mut seen = std::collections::HashSet::new();
     if states.is_empty() || !states.iter().all(|s| seen.insert(s.clone())) {

@@ -339,7 +339,17 @@ fn places(config: &Config) -> Result<(), Failure> {
         Input::Standard => (None, false),
         Input::Path(path) => {
             let failed = |e| file_failed(path, "events cannot be read", e);
-            let folder = fs::metadata(path).map_err(failed)?.is_dir();
+            let facts = fs::metadata(path).map_err(failed)?;
+            let folder = facts.is_dir();
+            if !folder && !facts.is_file() {
+                return Err(Refusal::request(format!(
+                    "{} is neither a file nor a folder",
+                    path.display()
+                ))
+                .for_key("source.path")
+                .accepting("Write path = \"-\" and lead it to standard input.")
+                .into());
+            }
             (Some(fs::canonicalize(path).map_err(failed)?), folder)
         }
     };

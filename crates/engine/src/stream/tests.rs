@@ -600,6 +600,7 @@ fn declarations_are_checked() {
             "between",
         ),
         ("\"events\"", "\"wall\"\nmax_ahead = -1", "between"),
+        ("[\"a\", \"b\"]", "[\"a\", \" b\"]", "ends with a blank"),
         (
             "\"events\"",
             "\"events\"\ntime_unit = \"seconds\"",

@@ -112,6 +112,25 @@ fn registration_on_a_full_disk_leaves_nothing() {
     assert!(!path.exists());
 }
 
+/// Whoever reads the ledger reads the key of the fingerprint: its owner alone may, also the log beside it.
+#[cfg(unix)]
+#[test]
+fn a_ledger_is_its_owners() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("survey.ledger");
+    let ledger = Ledger::create(&path, &identity("1")).unwrap();
+    let mut seen = 0;
+    for suffix in ["", "-wal"] {
+        if let Ok(facts) = fs::metadata(format!("{}{suffix}", path.display())) {
+            assert_eq!(facts.permissions().mode() & 0o777, 0o600, "{suffix}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+    drop(ledger);
+}
+
 /// A file system that became read-only.
 #[test]
 fn a_read_only_ledger_says_so() {
