@@ -50,8 +50,9 @@ pub fn added(
 ) -> Result<Rational, AccountingError> {
     let positive = *epsilon > Rational::ZERO && *epsilon <= Rational::from(1000);
     check("epsilon", epsilon, "above 0, at most 1000", positive)?;
-    let share = *delta > Rational::ZERO && *delta < Rational::ONE;
-    check("delta", delta, "between 0 and 1", share)?;
+    // where ε/q ends, δ is far below this, so the search does too
+    let share = log2(delta) > -3000 && *delta > Rational::ZERO && *delta < Rational::ONE;
+    check("delta", delta, "between 1e-900 and 1", share)?;
     let even = rows % 2 == 0 && (2..=MOST_ROWS).contains(&rows);
     let allowed = "an even number from 2 to 2000";
     check("rows", &Rational::from(rows), allowed, even)?;
@@ -385,6 +386,11 @@ mod tests {
             );
             // no budget in sight: still a bound above 0
             assert!(delta_upper(&q("1e-300"), &one, 2, relation) > Rational::ZERO);
+            assert!(added(&one, &q("1e-1000"), 2, relation).is_err());
+            for (epsilon, rows) in [("1e-9", 2), ("1", 2000), ("1000", 2), ("1000", 2000)] {
+                let end = delta_upper(&q("1e-300"), &q(epsilon), rows, relation);
+                assert!(end < q("1e-1000"), "{epsilon} {rows}");
+            }
         }
     }
 }

@@ -100,7 +100,10 @@ pub(crate) fn correlated<N: Noise + ?Sized>(d: &Correlated, noise: &mut N) -> Ve
             .map(|_| (half_normal(noise), noise.bits() & 1 == 1))
             .collect();
         loop {
-            if let Some(row) = factor.as_ref().and_then(|f| round(f, &mut normals, p, noise)) {
+            if let Some(row) = factor
+                .as_ref()
+                .and_then(|f| round(f, &mut normals, p, noise))
+            {
                 drawn.extend(row);
                 break;
             }

@@ -6,8 +6,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use dashu::integer::UBig;
 
 use crate::{
-    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, NoiseError, cauchy, choose, correlated, exact,
-    refine,
+    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, NoiseError, cauchy, choose, correlated,
+    exact, refine,
 };
 
 /// The one interface of mechanisms to randomness. Object safe: used as `&mut dyn Noise`.

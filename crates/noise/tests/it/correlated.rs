@@ -117,8 +117,16 @@ fn faults_are_caught() {
         let below = |x: f64| 0.5 * libm::erfc(-x / sd / std::f64::consts::SQRT_2);
         (-8..=8)
             .map(|k| {
-                let low = if k == -8 { 0.0 } else { below(f64::from(k) - 0.5) };
-                let high = if k == 8 { 1.0 } else { below(f64::from(k) + 0.5) };
+                let low = if k == -8 {
+                    0.0
+                } else {
+                    below(f64::from(k) - 0.5)
+                };
+                let high = if k == 8 {
+                    1.0
+                } else {
+                    below(f64::from(k) + 0.5)
+                };
                 high - low
             })
             .collect()
