@@ -19,7 +19,9 @@ use crate::design::Affine;
 use crate::linear::{Clip, Equation, Options, PureNoise, Step, divide, grid_bits, triangle};
 use crate::simple::flags;
 
-pub use sketch::{Direction, ROWS, SketchConfig, directions, prepare_sketch, sketch_error};
+pub use sketch::{
+    Direction, MOST_ROWS, ROWS, SketchConfig, directions, prepare_sketch, sketch_error,
+};
 
 /// Cells of the grid on which the row clip is chosen.
 const CLIP_CELLS: u32 = 1000;

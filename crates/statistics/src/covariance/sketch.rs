@@ -1,5 +1,6 @@
 //! The Johnson-Lindenstrauss sketch: Gaussian rows with the second moments as covariance, and directions read off them.
 
+pub use reticent_accounting::sketch::MOST_ROWS;
 use reticent_accounting::{AccountingError, Event, Rational, Size, rational_to_f64};
 use reticent_mechanisms::fold::{Fold, Shorten};
 use reticent_mechanisms::primitives::{NoisySketch, Sketch};
