@@ -53,7 +53,7 @@ pub fn added(
     // where ε/q ends, δ is far below this, so the search does too
     let share = log2(delta) > -3000 && *delta > Rational::ZERO && *delta < Rational::ONE;
     check("delta", delta, "between 1e-900 and 1", share)?;
-    let even = rows % 2 == 0 && (2..=MOST_ROWS).contains(&rows);
+    let even = rows.is_multiple_of(2) && (2..=MOST_ROWS).contains(&rows);
     let allowed = "an even number from 2 to 2000";
     check("rows", &Rational::from(rows), allowed, even)?;
     // of order (√(r·ln 1/δ) + ln 1/δ)/ε
@@ -70,7 +70,7 @@ pub fn delta_upper(q: &Rational, epsilon: &Rational, rows: u32, relation: Relati
         return Rational::ZERO;
     }
     let (most, finest) = (power_of_two(20), epsilon / power_of_two(13));
-    if *epsilon < Rational::ZERO || *q > most || rows % 2 == 1 || rows > MOST_ROWS {
+    if *epsilon < Rational::ZERO || *q > most || !rows.is_multiple_of(2) || rows > MOST_ROWS {
         return Rational::ONE;
     }
     let q = round_to(&q.clone().max(finest), 64, true);

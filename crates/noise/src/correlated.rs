@@ -7,8 +7,8 @@
 use dashu::base::BitTest;
 use dashu::integer::{IBig, UBig};
 
-use crate::Noise;
 use crate::refine::{Exponential, Interval, half_normal, saturate};
+use crate::{Noise, Rational};
 
 /// Independent rows of law N(0, S + a·I), rounded to the nearest integers (saturating at 2^127).
 ///
@@ -46,11 +46,7 @@ impl Correlated {
         for i in 0..self.dimension {
             let mut row: Vec<Interval> = Vec::with_capacity(i + 1);
             for j in 0..=i {
-                let entry = self.entry(i, j) << p;
-                let whole = Interval {
-                    lo: entry.clone(),
-                    hi: entry,
-                };
+                let whole = Interval::rational(&Rational::from(self.entry(i, j)), p);
                 if let Some(upper) = factor.get(j) {
                     let rest = whole.sub(&product(&row, upper, p));
                     row.push(rest.div(upper.last()?, p)?);
@@ -71,10 +67,7 @@ impl Correlated {
 
 /// Σ a_i·b_i over the length of the shorter.
 fn product(a: &[Interval], b: &[Interval], p: usize) -> Interval {
-    let zero = Interval {
-        lo: IBig::ZERO,
-        hi: IBig::ZERO,
-    };
+    let zero = Interval::rational(&Rational::ZERO, p);
     (a.iter().zip(b)).fold(zero, |sum, (a, b)| sum.add(&a.mul(b, p)))
 }
 

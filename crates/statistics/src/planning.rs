@@ -348,7 +348,7 @@ pub fn sketch(
 ) -> Option<Prediction> {
     let (relative, added) = covariance::sketch_error(config, columns, facts.context).ok()?;
     let sentence = format!(
-        "sums of squares along a direction within {:.0} % of themselves and {:.2e} of the sum of its squared coefficients times ranges, with probability .95; \
+        "sums of squares along a direction within {:.0} % of themselves and {:.2} times the sum of its squared products of coefficient and range, with probability .95; \
          noisy second moments (without method = \"sketch\") usually err less",
         196.0 * relative,
         1.96 * relative * added,

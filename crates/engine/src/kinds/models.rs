@@ -306,7 +306,7 @@ impl SketchSpec {
             return Ok(None);
         }
         if let (Some(rows), Some(item)) = (rows, section.get("rows"))
-            && rows % 2 == 1
+            && !rows.is_multiple_of(2)
         {
             return Err(item
                 .refuse(

@@ -163,7 +163,7 @@ impl Desk<'_> {
         };
         self.record_as(
             &format!("{}: rows", step.name),
-            "Gaussian rows whose covariance is the second moments and, on the diagonal,",
+            "Gaussian rows, added to the diagonal of their covariance",
             sketch.added,
         );
         Ok(sketch)
