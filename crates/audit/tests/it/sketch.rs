@@ -64,6 +64,7 @@ fn covariance(audit: &Audit, calibrated: Relation, table: &Multiset, added: f64)
     let law = &asked.0[0];
     assert_eq!((asked.0.len(), law.rows), (1, 2));
     let added = law.added.to_f64().value() * added;
+    #[allow(clippy::cast_precision_loss, reason = "a few records")]
     let entry = |i: usize| law.moments[i] as f64;
     if law.dimension == 1 {
         [entry(0) + added, 0.0, 1.0]

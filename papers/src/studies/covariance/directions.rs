@@ -74,6 +74,7 @@ fn along(value: &Value, direction: &Direction, columns: usize) -> f64 {
 }
 
 /// Root mean squared errors of directional sums on the census records.
+#[allow(clippy::too_many_lines, reason = "one setting after the other")]
 fn directions(findings: &mut Findings, form: Form) -> Result<(), StudyError> {
     let pums = Pums::load()?;
     let mut columns: Vec<_> = pums
