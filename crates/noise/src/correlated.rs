@@ -81,8 +81,8 @@ fn product(a: &[Interval], b: &[Interval], p: usize) -> Interval {
 /// bits of the *same* normals are extended, L is computed anew with twice the bits, and the row is tried again. Pivots are at least a ≥ 1, so enough bits always
 /// give a factor; ties have probability 0. How many bits that takes can depend on S.
 /// # Checked by
-/// `correlated::tests::{factors_hold_the_matrix, rank_deficient_factors_exist}`,
-/// `correlated::{rows_have_their_law, rows_of_a_rank_deficient_sum, faults_are_caught, more_bits_change_nothing}`
+/// `correlated::tests::{factors_hold_the_matrix, rank_deficient_factors_exist, more_bits_change_nothing}`,
+/// `correlated::{rows_have_their_law, rows_of_a_rank_deficient_sum, faults_are_caught, recordings_repeat_rows}`
 pub(crate) fn correlated<N: Noise + ?Sized>(d: &Correlated, noise: &mut N) -> Vec<i128> {
     let longest = (0..d.dimension).map(|i| d.entry(i, i).bit_len()).max();
     let mut p = 64 + longest.unwrap_or(0);
@@ -177,5 +177,27 @@ mod tests {
         }
         assert!(d.factor(8).is_none(), "too few bits are noticed");
         check(&d, 256);
+    }
+
+    /// Too few bits decide nothing; from the first number of bits that decides a row on, more of them give the same row.
+    #[test]
+    fn more_bits_change_nothing() {
+        let d = of(&[&[1 << 40, 3 << 38, -7], &[1 << 39, 1 << 41, 5]], 3, 11);
+        let mut noise = crate::Seeded::new(79);
+        let mut undecided = 0;
+        for _ in 0..200 {
+            let mut normals: Vec<_> = (0..3)
+                .map(|_| (half_normal(&mut noise), noise.bits() & 1 == 1))
+                .collect();
+            let mut rows = [48, 96, 192, 384, 768].map(|p| {
+                let factor = d.factor(p)?;
+                round(&factor, &mut normals, p, &mut noise)
+            });
+            undecided += rows.iter().filter(|r| r.is_none()).count();
+            rows.sort();
+            let decided: Vec<_> = rows.iter().flatten().collect();
+            assert!(decided.len() >= 2 && decided.windows(2).all(|w| w[0] == w[1]));
+        }
+        assert!(undecided > 0);
     }
 }

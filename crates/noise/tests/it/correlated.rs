@@ -137,7 +137,7 @@ fn faults_are_caught() {
 
 /// A recording gives the same rows again; the silent source gives none.
 #[test]
-fn more_bits_change_nothing() {
+fn recordings_repeat_rows() {
     let d = law(&[&[1 << 50, 3], &[5, 1 << 50]], 2, 1, 50);
     let mut recorder = Recorder::new(Seeded::new(78));
     let first = recorder.rows(&d);
