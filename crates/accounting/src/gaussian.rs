@@ -56,14 +56,25 @@ pub fn sigma(
         "at least 0",
         *sensitivity >= Rational::ZERO,
     )?;
-    // log₂ of the bound over δ: positive where σ is too small. Only its sign, taken exactly, decides.
-    let level = |sigma: &Rational| {
-        let bound = unit_delta_upper(sigma, epsilon);
+    let bound = |sigma: &Rational| unit_delta_upper(sigma, epsilon);
+    let sigma = least(first_guess(epsilon, delta), delta, &bound);
+    Ok(round_to(&(sigma * sensitivity), 48, true))
+}
+
+/// A place, up to 2⁻³⁹ relative the least one, at which a bound that falls is at most `delta`.
+pub(crate) fn least(
+    first: Rational,
+    delta: &Rational,
+    bound: &dyn Fn(&Rational) -> Rational,
+) -> Rational {
+    // log₂ of the bound over δ: positive where the place is too small. Only its sign, taken exactly, decides.
+    let level = |place: &Rational| {
+        let bound = bound(place);
         let sign = if bound <= *delta { -1.0 } else { 1.0 };
         sign * (log2_near(&bound) - log2_near(delta)).abs().max(1e-300)
     };
     let two = Rational::from(2);
-    let mut high = first_guess(epsilon, delta);
+    let mut high = first;
     let mut low = &high / &two;
     let (mut at_low, mut at_high) = (level(&low), level(&high));
     while at_high > 0.0 {
@@ -95,7 +106,7 @@ pub fn sigma(
             (low, at_low) = (middle, at_middle);
         }
     }
-    Ok(round_to(&(high * sensitivity), 48, true))
+    high
 }
 
 /// An upper bound on δ(σ, ε), at most 1 and within 2⁻⁴⁰ relative of it down to 10⁻¹⁰⁰⁰⁰; for σ ≤ 0
@@ -117,7 +128,7 @@ const SECANTS: u32 = 40;
 /// Steps inside a factor of two; forty of them halve.
 const STEPS: u32 = 80;
 
-fn check(
+pub(crate) fn check(
     name: &'static str,
     value: &Rational,
     allowed: &'static str,
@@ -141,20 +152,20 @@ fn first_guess(epsilon: &Rational, delta: &Rational) -> Rational {
 }
 
 /// ⌊log₂⌋ of a positive value, to within one.
-fn log2(value: &Rational) -> i64 {
+pub(crate) fn log2(value: &Rational) -> i64 {
     let bits = |n: usize| i64::try_from(n).unwrap_or(i64::MAX / 4);
     bits(value.numerator().bit_len()) - bits(value.denominator().bit_len())
 }
 
 /// log₂ of a value in floating point, for proposals only; −∞ at 0.
-fn log2_near(value: &Rational) -> f64 {
+pub(crate) fn log2_near(value: &Rational) -> f64 {
     let whole = log2(value);
     #[allow(clippy::cast_precision_loss, reason = "a proposal")]
     let log = whole as f64 + libm::log2(rational_to_f64(&(value * power_of_two(-whole))));
     log
 }
 
-fn power_of_two(exponent: i64) -> Rational {
+pub(crate) fn power_of_two(exponent: i64) -> Rational {
     let power = UBig::ONE << usize::try_from(exponent.unsigned_abs()).unwrap_or(0);
     if exponent >= 0 {
         Rational::from(power)

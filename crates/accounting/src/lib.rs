@@ -5,7 +5,7 @@
 //! * [`Event`]: what a mechanism did; its [`Price`] in one of the three [currencies](Currency).
 //! * [`sequential`] and [`parallel`]: the two ways prices compose.
 //! * [`split`] and [`share`]: parts of a budget that never exceed the whole.
-//! * [`exp`], [`gaussian`], [`hyperbolic`]: certified bounds on the transcendental functions that
+//! * [`exp`], [`gaussian`], [`hyperbolic`], [`sketch`]: certified bounds on the transcendental functions that
 //!   calibrations need.
 //!
 //! No floating-point number enters anything that is debited. `to_f64` exists for display and for
@@ -34,6 +34,7 @@ pub mod gaussian;
 pub mod hyperbolic;
 mod number;
 mod price;
+pub mod sketch;
 mod split;
 mod terms;
 

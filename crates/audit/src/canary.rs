@@ -1,6 +1,8 @@
 //! Canaries: noise that is too small by a stated factor. A neighbour test that does not notice one is worth nothing.
 
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Scale};
+use reticent_noise::{
+    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Scale,
+};
 
 /// Multiplies every noise scale by a factor (below 1: too little noise) on its way to another source.
 pub struct Weakened<'a> {
@@ -59,6 +61,14 @@ impl Noise for Weakened<'_> {
             ..d.clone()
         };
         self.inner.vector(&d)
+    }
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        let added = Rational::from(d.added.clone()) * &self.factor;
+        let d = Correlated {
+            added: Natural::try_from(added.ceil()).unwrap_or(Natural::ONE),
+            ..d.clone()
+        };
+        self.inner.rows(&d)
     }
     fn cauchy(&mut self, d: &Cauchy) -> i128 {
         let d = Cauchy {

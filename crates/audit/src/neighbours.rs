@@ -8,7 +8,7 @@ use reticent_accounting::{Currency, Price, Rational, Relation, sequential};
 use reticent_laws::{Distribution, Window, enumerate};
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Trace, Unit, simulate};
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Natural, Noise, Silent};
+use reticent_noise::{Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise, Silent};
 use serde_json::Value;
 
 use crate::AuditError;
@@ -368,6 +368,10 @@ impl Noise for Marked {
         self.other = Some("a vector");
         vec![0; d.dimension]
     }
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        self.other = Some("Gaussian rows");
+        vec![0; d.rows * d.dimension]
+    }
     fn cauchy(&mut self, _: &Cauchy) -> i128 {
         self.other = Some("a Cauchy variable");
         0
@@ -438,6 +442,11 @@ impl Noise for Drowned {
         (0..d.dimension)
             .map(|_| (i128::from(self.next() % 7) + 1) << 120)
             .collect()
+    }
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        // as if the table were nothing beside what is added
+        let mut draw = || i128::from(self.next() % 7) << 100;
+        (0..d.rows * d.dimension).map(|_| draw()).collect()
     }
     fn cauchy(&mut self, _: &Cauchy) -> i128 {
         // small enough to be a boundary of a grid now and then

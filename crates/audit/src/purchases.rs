@@ -8,8 +8,8 @@ use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
     Bisection, Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, Medians,
     MergedBins, NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments,
-    Selection, SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests, Votes,
-    WorstQuery,
+    Selection, Sketch, SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests,
+    Votes, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::Value;
@@ -61,6 +61,8 @@ pub enum Purchase {
     Output(OutputPerturbation),
     /// A least-squares fit by output perturbation.
     LeastSquares(LeastSquares),
+    /// Gaussian rows; the answer is all of their coordinates.
+    Sketch(Sketch),
     /// A vote of groups; its fold is not used.
     Votes(Votes),
 }
@@ -104,6 +106,7 @@ impl Mechanism for Purchases {
             Purchase::NormMoments(s) => s.event(context),
             Purchase::Output(s) => s.event(context),
             Purchase::LeastSquares(s) => s.event(context),
+            Purchase::Sketch(s) => s.event(context),
             Purchase::Votes(s) => s.event(context),
         };
         Ok(Event::Sequence(
@@ -157,6 +160,7 @@ impl Mechanism for Purchases {
                 Purchase::NormMoments(s) => desk.norm_moments(fold, s)?.entries.into(),
                 Purchase::Output(s) => desk.output_perturbation(s)?.into(),
                 Purchase::LeastSquares(s) => desk.least_squares(fold, s)?.into(),
+                Purchase::Sketch(s) => desk.sketch(fold, s)?.rows.concat().into(),
                 Purchase::Votes(s) => integer(desk.votes(s)?),
                 Purchase::SparseVector(queries, thresholds, s) => desk
                     .sparse_vector(fold, queries, thresholds, s)?

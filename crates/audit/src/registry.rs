@@ -164,6 +164,18 @@ pub const STEPS: &[Row] = &[
         ],
     },
     Row {
+        name: "sketch",
+        methods: &[Density],
+        claim: "(e, delta): Gaussian rows over S + w^2 I; a/r N(0, 1 + q) against N(0, 1), r1 its product with the reverse, q = Q/w^2, each exact",
+        tests: &[
+            "sketch::losses_are_paid_for",
+            "sketch::worst_pairs_reach_the_claim",
+            "sketch::weaker_is_flagged",
+            "sketch::units_of_several_records",
+            "sketch::released_rows_have_the_law",
+        ],
+    },
+    Row {
         name: "objective",
         methods: &[Density],
         claim: "pure e: minimiser density, determinant ratio within 1 + R^2/(4 Lambda)",
@@ -332,6 +344,7 @@ pub const COMPOSITES: &[Row] = &[
     composite("linear", "quantile, second_moments or norm_moments"),
     composite("linear output", "least_squares"),
     composite("covariance", "quantile, second_moments or norm_moments"),
+    composite("covariance sketch", "sketch"),
     composite("auc", "smooth_auc"),
     composite("roc", "medians, counts"),
     composite("roc stratified", "counts, bisection, counts"),

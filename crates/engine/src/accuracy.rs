@@ -147,7 +147,10 @@ fn remark(
     }
     if error.is_none() || matches!(kind, Some(KindSpec::Verify(_) | KindSpec::Select(_))) {
         parts.extend(methods::expected(resolved, entry, context, rows));
-        parts.extend(kind.and_then(|k| why_none(k.name())).map(str::to_owned));
+        // of a sketch the sentence above has said it all
+        let sketch = matches!(kind, Some(KindSpec::Covariance(s)) if s.sketch.is_some());
+        let why = kind.filter(|_| !sketch).and_then(|k| why_none(k.name()));
+        parts.extend(why.map(str::to_owned));
     }
     if error.is_none() && rows.is_none() && !kind.is_some_and(KindSpec::is_free) {
         parts.push("give --rows to learn more".to_owned());

@@ -380,7 +380,13 @@ fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
             _ => false,
         };
     let kind = release.kind.name();
+    let sketch = matches!(&release.kind, KindSpec::Covariance(s) if s.sketch.is_some());
     let (message, key, fix) = match dataset.currency {
+        Currency::Pure | Currency::Concentrated if sketch => (
+            "a sketch is private in the sense of epsilon and delta only, which this data set's budget is not in",
+            "method",
+            "Remove method = \"sketch\" (and rows, directions): noisy second moments say more. Or use a data set whose budget has a delta.",
+        ),
         Currency::Pure if square_root => (
             "the square root of running totals needs Gaussian noise, which a pure epsilon cannot pay",
             "method",

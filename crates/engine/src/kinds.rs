@@ -22,7 +22,7 @@ use crate::folds::CrossValidationSpec;
 use crate::formula;
 pub use models::{
     CovarianceSpec, Lambda, LinearOutput, LogisticExtra, Point, Projection, PureNoise, RegressSpec,
-    Repair, Reported, SelectSpec, Selected, ThresholdSpec, VerifySpec,
+    Repair, Reported, SelectSpec, Selected, SketchSpec, ThresholdSpec, VerifySpec,
 };
 
 /// Names of all kinds that can be asked for.

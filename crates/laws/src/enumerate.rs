@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Seeded};
+use reticent_noise::{
+    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Seeded,
+};
 
 use crate::{Law, Probabilities};
 
@@ -273,6 +275,11 @@ impl Noise for Tree {
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         self.problem = Some("a real vector was drawn: not enumerable");
         vec![0; d.dimension]
+    }
+
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        self.problem = Some("real rows were drawn: not enumerable");
+        vec![0; d.rows.saturating_mul(d.dimension)]
     }
 
     fn cauchy(&mut self, d: &Cauchy) -> i128 {

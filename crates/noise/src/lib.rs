@@ -2,7 +2,7 @@
 //!
 //! Every draw has exactly the law of its ideal distribution: a sampler asks for random bits, works
 //! with a rigorous enclosure of the ideal real value, and asks for more bits until the integer answer
-//! is decided. Nothing here sees private data, so nothing here can depend on it.
+//! is decided. Nothing here sees private data, with one exception that says so: the law of [`Correlated`] rows.
 //!
 //! - [`Noise`] is the one interface of mechanisms to randomness: [`Draws`] for releases, [`Seeded`] for
 //!   simulations, [`Silent`] for noise off. Replay and exact output laws: crate `reticent-laws`.
@@ -43,6 +43,7 @@
 
 mod cauchy;
 mod choose;
+mod correlated;
 pub mod exact;
 mod fast;
 mod lattice;
@@ -52,6 +53,7 @@ mod source;
 
 pub use cauchy::Cauchy;
 pub use choose::{Cell, LogWeights};
+pub use correlated::Correlated;
 pub use lattice::Lattice;
 pub use refine::GammaNorm;
 pub use scale::{NoiseError, Scale};

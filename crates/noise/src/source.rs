@@ -5,7 +5,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use dashu::integer::UBig;
 
-use crate::{Cauchy, GammaNorm, Lattice, LogWeights, NoiseError, cauchy, choose, exact, refine};
+use crate::{
+    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, NoiseError, cauchy, choose, correlated,
+    exact, refine,
+};
 
 /// The one interface of mechanisms to randomness. Object safe: used as `&mut dyn Noise`.
 pub trait Noise {
@@ -43,6 +46,11 @@ pub trait Noise {
         refine::gamma_norm(d, self)
     }
 
+    /// A draw of `d`, row by row.
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        correlated::correlated(d, self)
+    }
+
     /// A draw of `d`, rounded to the nearest integer.
     fn cauchy(&mut self, d: &Cauchy) -> i128 {
         cauchy::cauchy(d, self)
@@ -70,6 +78,9 @@ impl<N: Noise + ?Sized> Noise for &mut N {
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         (**self).vector(d)
+    }
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        (**self).rows(d)
     }
     fn cauchy(&mut self, d: &Cauchy) -> i128 {
         (**self).cauchy(d)
@@ -241,6 +252,9 @@ impl Noise for Silent {
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         vec![0; d.dimension]
+    }
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        vec![0; d.rows.saturating_mul(d.dimension)]
     }
     fn cauchy(&mut self, d: &Cauchy) -> i128 {
         d.centre()

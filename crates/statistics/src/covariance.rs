@@ -3,6 +3,8 @@
 //! [`prepare`] is the paid release; [`regress`] fits any regression among its columns at no cost;
 //! [`error`] and [`budget`] turn a budget into an error and an error into a budget.
 
+mod sketch;
+
 use nalgebra::DMatrix;
 use reticent_accounting::{AccountingError, Event, Rational, rational_from_f64};
 use reticent_mechanisms::fold::{Axis, Cut, Fold, Shorten};
@@ -16,6 +18,10 @@ use crate::derived::derived;
 use crate::design::Affine;
 use crate::linear::{Clip, Equation, Options, PureNoise, Step, divide, grid_bits, triangle};
 use crate::simple::flags;
+
+pub use sketch::{
+    Direction, MOST_ROWS, ROWS, SketchConfig, directions, prepare_sketch, sketch_error,
+};
 
 /// Cells of the grid on which the row clip is chosen.
 const CLIP_CELLS: u32 = 1000;
@@ -99,35 +105,9 @@ pub fn prepare(
     columns: &[(String, Expr)],
     config: &Config,
 ) -> Result<Prepared, StatisticsError> {
-    let refuse = |name, value: String, fix: &str| StatisticsError::Parameter {
-        name,
-        value,
-        fix: fix.to_owned(),
-    };
-    if columns.is_empty() {
-        return Err(refuse("columns", "none".to_owned(), "name at least one"));
-    }
     grid_bits(config.grid_bits)?;
-    let exprs: Vec<Expr> = columns.iter().map(|c| c.1.clone()).collect();
     let d = columns.len();
-    let bounds = facts.bounds(&exprs)?;
-    let scaling: Vec<Affine> = match config.rows {
-        Rows::Box => bounds.into_iter().map(Affine::to_half).collect(),
-        Rows::Ball(radius) if radius.is_finite() && radius > 0.0 => vec![
-            Affine {
-                factor: 0.5 / radius,
-                shift: 0.0,
-            };
-            d
-        ],
-        Rows::Ball(radius) => {
-            return Err(refuse(
-                "data_norm",
-                radius.to_string(),
-                "give the largest Euclidean norm of a row, a number above 0",
-            ));
-        }
-    };
+    let (scaling, mut terms) = scaled(facts, columns, config.rows)?;
     let clip = config.clip == Clip::Private && scaling.iter().any(|a| *a != Affine::NOTHING);
     if clip && config.rows != Rows::Box {
         return Err(refuse(
@@ -136,11 +116,6 @@ pub fn prepare(
             "rows with a declared norm are shortened to that norm; remove clip or data_norm",
         ));
     }
-    let mut terms: Vec<Expr> = exprs
-        .iter()
-        .zip(&scaling)
-        .map(|(e, a)| a.apply(e, 0.5))
-        .collect();
     if clip {
         let square = |t| Expr::Power(Box::new(Expr::Term(t)), 2);
         terms.push(sum_of((0..d).map(square).collect()));
@@ -177,6 +152,47 @@ pub fn prepare(
         terms,
         mechanism: Box::new(mechanism),
     })
+}
+
+/// Columns as scaled: to [−½, ½] by their bounds, or all by the one radius.
+fn scaled(
+    facts: &Facts<'_>,
+    columns: &[(String, Expr)],
+    rows: Rows,
+) -> Result<(Vec<Affine>, Vec<Expr>), StatisticsError> {
+    if columns.is_empty() {
+        return Err(refuse("columns", "none".to_owned(), "name at least one"));
+    }
+    let exprs: Vec<Expr> = columns.iter().map(|c| c.1.clone()).collect();
+    let bounds = facts.bounds(&exprs)?;
+    let scaling: Vec<Affine> = match rows {
+        Rows::Box => bounds.into_iter().map(Affine::to_half).collect(),
+        Rows::Ball(radius) if radius.is_finite() && radius > 0.0 => vec![
+            Affine {
+                factor: 0.5 / radius,
+                shift: 0.0,
+            };
+            columns.len()
+        ],
+        Rows::Ball(radius) => {
+            return Err(refuse(
+                "data_norm",
+                radius.to_string(),
+                "give the largest Euclidean norm of a row, a number above 0",
+            ));
+        }
+    };
+    let terms = exprs.iter().zip(&scaling);
+    let terms = terms.map(|(e, a)| a.apply(e, 0.5)).collect();
+    Ok((scaling, terms))
+}
+
+fn refuse(name: &'static str, value: String, fix: &str) -> StatisticsError {
+    StatisticsError::Parameter {
+        name,
+        value,
+        fix: fix.to_owned(),
+    }
 }
 
 /// # Claim

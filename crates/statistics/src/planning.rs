@@ -340,6 +340,30 @@ pub fn covariance(
     Some(against(epsilon, signal, enough, &sentence, None))
 }
 
+/// A sketch of `columns` columns; none if the budget cannot be calibrated.
+pub fn sketch(
+    facts: &Facts<'_>,
+    columns: usize,
+    config: &covariance::SketchConfig,
+) -> Option<Prediction> {
+    let (relative, added) = covariance::sketch_error(config, columns, facts.context).ok()?;
+    let sentence = format!(
+        "sums of squares along a direction within {:.0} % of themselves and {:.2} times the sum of its squared products of coefficient and range, with probability .95; \
+         noisy second moments (without method = \"sketch\") usually err less",
+        196.0 * relative,
+        1.96 * relative * added,
+    );
+    // the records' own sum of squares, about n/12 per column, should outweigh what is added
+    let needed = 24.0 * added;
+    Some(against(
+        rational_to_f64(&config.epsilon),
+        facts.rows,
+        needed,
+        &sentence,
+        None,
+    ))
+}
+
 /// A ROC curve; area errors by interpolation in a table of simulations (smooth scores).
 pub fn roc(facts: &Facts<'_>, epsilon: &Rational) -> Prediction {
     let signal = facts.signal(epsilon);

@@ -4,6 +4,9 @@
 //! every entry, negative eigenvalues lifted to the least positive one, the sweep operator, standard errors that ignore the noise. Its
 //! sensitivity is too small (√d instead of √((d+1)(d+2)/2)) and the ends are not private: the numbers below are not a private release.
 //! *Corrected*: the shipped `covariance` and `regress` (no clip), and the shipped `linear` (private clip), with public bounds.
+//! Beside them the sketch of `covariance` (`directions.rs`).
+
+mod directions;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -634,5 +637,6 @@ pub fn run(form: Form) -> Result<Findings, StudyError> {
     norms(&mut findings, form.pick(100, 1000))?;
     regressions(&mut findings, form)?;
     census(&mut findings, form)?;
+    directions::run(&mut findings, form)?;
     Ok(findings)
 }

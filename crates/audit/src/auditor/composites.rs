@@ -57,10 +57,10 @@ fn words() -> Items {
 
 /// The currency a composite of this name is paid in.
 pub fn currency(name: &str) -> Currency {
-    if name == "running_total square_root" {
-        Currency::Concentrated
-    } else {
-        Currency::Pure
+    match name {
+        "running_total square_root" => Currency::Concentrated,
+        "covariance sketch" => Currency::Approximate,
+        _ => Currency::Pure,
     }
 }
 
@@ -146,6 +146,14 @@ pub fn prepare(name: &str, facts: &Facts<'_>) -> Option<Result<Prepared, Statist
                 ..covariance::Config::new(Payment::Pure { epsilon: e })
             },
         ),
+        "covariance sketch" => {
+            let sketch = covariance::SketchConfig {
+                rows: Some(2),
+                ..covariance::SketchConfig::new(e, Rational::ONE / Rational::from(1_000_000u32))
+            };
+            let columns = [("x".to_owned(), x()), ("y".to_owned(), y())];
+            covariance::prepare_sketch(facts, &columns, &sketch)
+        }
         "roc" => roc::prepare(facts, &score, y(), roc::Config::new(e)),
         "roc stratified" | "roc label_separate" => {
             let choice = if name == "roc stratified" {

@@ -1,7 +1,7 @@
 //! Same random tape, two tables: a mechanism may draw different noise only where its outputs already differ.
 
 use reticent_laws::Recorder;
-use reticent_noise::{Cauchy, GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use reticent_noise::{Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Noise, Seeded};
 use serde::Serialize;
 
 use super::Auditable;
@@ -52,6 +52,11 @@ impl<N: Noise> Noise for Log<N> {
     fn cauchy(&mut self, d: &Cauchy) -> i128 {
         self.draws.push("a Cauchy draw".to_owned());
         self.inner.cauchy(d)
+    }
+    /// Their covariance is the records' own, by its own proof; only the draw is written down.
+    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
+        self.draws.push("Gaussian rows".to_owned());
+        self.inner.rows(d)
     }
     fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
         self.draws.push(format!(

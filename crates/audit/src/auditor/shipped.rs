@@ -81,6 +81,13 @@ impl World {
         self
     }
 
+    /// (ε, δ) is paid outside the pure currency.
+    pub(super) fn approximate(mut self, epsilon: f64, delta: f64) -> Self {
+        self.context.currency = Currency::Approximate;
+        self.claim = Claim { epsilon, delta };
+        self
+    }
+
     pub(super) fn effort(mut self, training: u64, most: u64) -> Self {
         self.effort = Effort { training, most };
         self
@@ -228,7 +235,7 @@ fn steps() -> Vec<World> {
     let medians = Universe::reals(0.0, 6.0, &[0.0, 1.0, 3.0, 5.5]);
     let moments = corners();
     let sums = Universe::reals(-4.0, 4.0, &[-4.0, 4.0]);
-    let mut second_moments = step(
+    let second_moments = step(
         "second_moments",
         &moments,
         2,
@@ -243,13 +250,8 @@ fn steps() -> Vec<World> {
         &[vec![0, 0], vec![1, 0]],
     )
     // its scale is found anew for every run
-    .effort(200, 512);
-    // (ε, δ) is paid outside the pure currency
-    second_moments.context.currency = Currency::Approximate;
-    second_moments.claim = Claim {
-        epsilon: 1.0,
-        delta: 1e-6,
-    };
+    .effort(200, 512)
+    .approximate(1.0, 1e-6);
     vec![
         step(
             "counts",
@@ -415,6 +417,9 @@ fn composite(name: &'static str) -> Result<World, AuditError> {
             delta: 0.1,
         };
         world = world.effort(200, 2048);
+    }
+    if context.currency == Currency::Approximate {
+        world = world.approximate(1.0, 1e-6);
     }
     Ok(world)
 }

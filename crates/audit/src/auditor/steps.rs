@@ -1,11 +1,11 @@
 //! Worlds of the paid steps for selection, threshold tests, histograms and smooth sensitivity.
 
 use reticent_accounting::Rational;
-use reticent_mechanisms::fold::{Cut, Fold};
+use reticent_mechanisms::fold::{Cut, Fold, Shorten};
 use reticent_mechanisms::primitives::{
     Ask, Bisection, Change, Draw, Family, ItemCounts, JointSelection, LeastSquares, Linear,
     MergedBins, NormMoments, Objective, OutputPerturbation, Partition, Payment, Question, Row,
-    Rule, Selection, Sides, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes,
+    Rule, Selection, Sides, Sketch, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes,
     WorstQuery,
 };
 use reticent_mechanisms::rows::Schema;
@@ -274,6 +274,36 @@ fn least_squares() -> World {
     )
 }
 
+/// Two Gaussian rows, and the longest record beside no others.
+fn sketch() -> World {
+    let fold = Fold::Moments {
+        terms: 0..2,
+        response: None,
+        shorten: Shorten {
+            intercept: 0.0,
+            squared_norm: f64::INFINITY,
+        },
+        bits: 10,
+    };
+    let step_of = Sketch {
+        name: named("sketch"),
+        epsilon: one(),
+        delta: Rational::ONE / Rational::from(1_000_000u32),
+        rows: 2,
+    };
+    step(
+        "sketch",
+        &corners(),
+        2,
+        fold,
+        Purchase::Sketch(step_of),
+        &[vec![0, 0], vec![0, 1]],
+    )
+    // its scale is found anew for every run
+    .effort(200, 512)
+    .approximate(1.0, 1e-6)
+}
+
 /// Second moments by the norm mechanism, fits by output perturbation, votes.
 fn models() -> Vec<World> {
     let norm = step(
@@ -332,7 +362,7 @@ fn models() -> Vec<World> {
         &[vec![2, 0], vec![2, 1]],
     )
     .finite();
-    vec![norm, fit, least_squares(), votes]
+    vec![norm, fit, least_squares(), sketch(), votes]
 }
 
 /// All of them.

@@ -21,6 +21,7 @@ mod objective;
 mod partition;
 mod registry;
 mod selection;
+mod sketch;
 mod smooth;
 mod split_tree;
 mod statistical;

@@ -427,6 +427,122 @@ fn counted_kinds_run_and_printed_scales_cost_less() {
     );
 }
 
+/// The sketch of the example: directions in file and report near the true sums, the rows in the file, plan-accuracy beforehand. Nothing fixes the noise of a command, so "near" is ten deviations (false alarm below 1e-15).
+#[test]
+fn a_sketch_gives_sums_along_directions() {
+    let folder = example("pums");
+    price_equals_ledger(&folder, "plan_sketch.toml");
+    let text = std::fs::read_to_string(folder.path("out/plan_sketch/release.json")).unwrap();
+    let release = json(&text);
+    let value = &release["releases"][0]["value"];
+    assert_eq!(
+        (&value["method"], &value["rows"]),
+        (&"sketch".into(), &500.into())
+    );
+    assert_eq!(value["sketch"]["z"].as_array().unwrap().len(), 500);
+    let mut truth = [0.0; 3];
+    let table = std::fs::read_to_string(folder.path("pums.csv")).unwrap();
+    let mut lines = table.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let number = |name: &str, low: f64, high: f64| {
+            let at = head
+                .iter()
+                .position(|h| h.trim_matches('"') == name)
+                .unwrap();
+            let x: f64 = cells[at].parse().unwrap();
+            x.clamp(low, high) - 0.5 * (low + high)
+        };
+        let (age, educ) = (number("age", 18.0, 95.0), number("educ", 1.0, 16.0));
+        let income = number("income", 0.0, 300_000.0);
+        truth[0] += income.powi(2);
+        truth[1] += (income - 5000.0 * educ).powi(2);
+        truth[2] += (age - educ).powi(2);
+    }
+    for (found, truth) in value["directions"].as_array().unwrap().iter().zip(truth) {
+        let number = |key: &str| found[key].as_f64().unwrap();
+        let deviation = (number("estimate") + number("added")) * (2.0f64 / 500.0).sqrt();
+        assert!(
+            (number("estimate") - truth).abs() < 10.0 * deviation,
+            "{found} {truth}"
+        );
+        assert!(number("lower") < number("estimate") && number("estimate") < number("upper"));
+    }
+    assert_eq!(value["directions"][1]["name"], "income - 5000 educ");
+    let report = std::fs::read_to_string(folder.path("out/plan_sketch/report.html")).unwrap();
+    for words in [
+        "Sums of squares along directions",
+        "usually better",
+        "a sketch of 500 rows",
+    ] {
+        assert!(report.contains(words), "{words}");
+    }
+    let planned = folder.reticent(&["plan-accuracy", "plan_sketch.toml", "--json"]);
+    let planned = json(&planned.code(0).out);
+    let said = planned["releases"][0]["remark"].as_str().unwrap();
+    assert!(
+        said.contains("within 12 %") && !said.contains("too little"),
+        "{said}"
+    );
+}
+
+/// Impossible keys, regressions from a sketch (planned or released) and other currencies.
+#[test]
+fn what_a_sketch_cannot_do_is_refused() {
+    let folder = example("pums");
+    folder.reticent(&["run", "plan_sketch.toml"]).code(0);
+    let plan = std::fs::read_to_string(folder.path("plan_sketch.toml")).unwrap();
+    let first = plan.split("[[release]]\nid = \"moments\"").next().unwrap();
+    for (from, to, parts) in [
+        ("columns =", "rows = 7\ncolumns =", ["rows", "even"]),
+        ("columns =", "rows = 4000\ncolumns =", ["rows", "2000"]),
+        (
+            "columns =",
+            "repair = \"lift\"\ncolumns =",
+            ["repair", "no effect"],
+        ),
+        (
+            "method = \"sketch\"\n",
+            "",
+            ["directions", "belong together"],
+        ),
+        ("age = 1,", "sex = 1,", ["sex", "not a column"]),
+        (
+            "{ income = 1 }",
+            "{ income = 0 }",
+            ["directions", "other than 0"],
+        ),
+        ("delta = \"2e-7\"\n", "", ["delta", "Add delta"]),
+    ] {
+        folder.write("bad.toml", first.replacen(from, to, 1));
+        let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+        assert!(parts.iter().all(|p| message.contains(p)), "{to}: {message}");
+    }
+    let regress = "\n[[release]]\nid = \"r\"\nkind = \"regress\"\nfrom = \"sketch\"\nformula = \"income ~ age\"\n";
+    for from in ["sketch", "out/plan_sketch/release.json#sketch"] {
+        folder.write(
+            "bad.toml",
+            format!(
+                "{first}{}",
+                regress.replace("\"sketch\"", &format!("\"{from}\""))
+            ),
+        );
+        let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+        assert!(message.contains("no means"), "{from}: {message}");
+    }
+    let dataset = std::fs::read_to_string(folder.path("dataset.toml")).unwrap();
+    let budget = "epsilon = \"10\"\ndelta = \"1e-6\"";
+    for instead in ["epsilon = \"10\"", "rho = \"10\""] {
+        folder.write("dataset.toml", dataset.replacen(budget, instead, 1));
+        let paid = "epsilon = \"1\"\ndelta = \"2e-7\"\n";
+        let own = instead.replace("10", "1") + "\n";
+        folder.write("bad.toml", first.replacen(paid, &own, 1));
+        let message = folder.reticent(&["price", "bad.toml"]).code(2).err;
+        assert!(message.contains("Remove method"), "{message}");
+    }
+}
+
 const DIRECT: &str = r#"
 version = 1
 dataset = "dataset.toml"

@@ -1,6 +1,7 @@
 //! Fields of the model kinds beyond those every plan has, and of what is read off released values for free.
 
 use reticent_mechanisms::primitives::MOST_GROUPS;
+use reticent_statistics::covariance::{MOST_ROWS, ROWS};
 use reticent_statistics::features::{Keep, Method, Scoring};
 use reticent_statistics::verify::Claim;
 use serde_json::{Map, Value, json};
@@ -258,6 +259,118 @@ pub struct CovarianceSpec {
     pub repair: Repair,
     /// Bits of the summation grid.
     pub grid_bits: u32,
+    /// A sketch instead of noisy second moments.
+    pub sketch: Option<SketchSpec>,
+}
+
+/// Fields of a `covariance` by sketch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SketchSpec {
+    /// Rows of the sketch; a public default if absent.
+    pub rows: Option<u32>,
+    /// What is read off: coefficients of columns. Every column by itself if there is none.
+    pub directions: Vec<Vec<(String, f64)>>,
+}
+
+/// Keys of a `covariance` release that only noisy moments use.
+const OF_NOISY_MOMENTS: [&str; 3] = ["clip", "noise", "repair"];
+
+impl SketchSpec {
+    /// Reads `method` and what belongs to it; nothing with noisy moments.
+    fn read(section: &mut Section<'_>, columns: &[String]) -> Result<Option<Self>, Refusal> {
+        let asked = match section.get("method") {
+            None => false,
+            Some(item) => item.word(&[("moments", false), ("sketch", true)])?,
+        };
+        let fix = "Write an even number, for example rows = 500.";
+        let rows = optional_count(section, "rows", 2, MOST_ROWS, fix)?;
+        let fix = "Write for example directions = [{ age = 1, educ = -1 }].";
+        let directions = match section.get("directions") {
+            None => None,
+            Some(item) => Some(directions(&item, columns, fix)?),
+        };
+        if !asked {
+            for (key, given) in [
+                ("rows", rows.is_some()),
+                ("directions", directions.is_some()),
+            ] {
+                if given {
+                    let line = section.line_of(key);
+                    return Err(section
+                        .refuse(format!("`{key}` and method = \"sketch\" belong together"))
+                        .at_line(line)
+                        .for_key(format!("release.{key}"))
+                        .accepting("Add method = \"sketch\", or remove the key."));
+                }
+            }
+            return Ok(None);
+        }
+        if let (Some(rows), Some(item)) = (rows, section.get("rows"))
+            && !rows.is_multiple_of(2)
+        {
+            return Err(item
+                .refuse(
+                    "an even number of rows is needed: the exact price of odd ones is not built",
+                )
+                .accepting(fix));
+        }
+        for key in OF_NOISY_MOMENTS {
+            if let Some(item) = section.get(key) {
+                return Err(item
+                    .refuse("has no effect on a sketch, to which no noise is added")
+                    .accepting("Remove it, or method = \"sketch\"."));
+            }
+        }
+        Ok(Some(Self {
+            rows,
+            directions: directions.unwrap_or_default(),
+        }))
+    }
+
+    fn canonical(&self, fields: &mut Map<String, Value>) {
+        for key in OF_NOISY_MOMENTS {
+            fields.remove(key);
+        }
+        fields.insert("method".to_owned(), json!("sketch"));
+        fields.insert("rows".to_owned(), json!(self.rows.unwrap_or(ROWS)));
+        let directions = self.directions.iter().map(|d| {
+            let weights = d.iter().map(|(name, w)| (name.clone(), json!(w)));
+            Value::Object(weights.collect())
+        });
+        fields.insert("directions".to_owned(), directions.collect());
+    }
+}
+
+/// Tables of coefficients, each of a column of the release.
+fn directions(
+    item: &Item<'_>,
+    columns: &[String],
+    fix: &str,
+) -> Result<Vec<Vec<(String, f64)>>, Refusal> {
+    let mut found = Vec::new();
+    for element in item.list(fix)? {
+        let mut direction = Vec::new();
+        for (name, weight) in element.section(fix)?.all() {
+            let name = formula::canonical(&name).map_err(|e| weight.refuse(e.to_string()))?;
+            if !columns.contains(&name) {
+                return Err(weight
+                    .refuse(format!("{name} is not a column of this release"))
+                    .accepting(format!("Its columns are {}.", columns.join(", "))));
+            }
+            let value = weight.real(fix)?;
+            if value.abs() > 1e100 {
+                return Err(weight.refuse("is too large").accepting(fix));
+            }
+            direction.push((name, value));
+        }
+        if direction.iter().all(|(_, w)| *w == 0.0) {
+            return Err(element
+                .refuse("a direction needs a coefficient other than 0")
+                .accepting(fix));
+        }
+        found.push(direction);
+    }
+    Ok(found)
 }
 
 impl CovarianceSpec {
@@ -282,6 +395,7 @@ impl CovarianceSpec {
         }
         let fix = "Write the largest Euclidean norm of a row that should count, for example data_norm = 1.";
         let data_norm = positive_real(section, "data_norm", fix)?;
+        let sketch = SketchSpec::read(section, &columns)?;
         let clip = match section.get("clip") {
             None => Clip::None,
             Some(item) => item.word(&[("private", Clip::Private), ("none", Clip::None)])?,
@@ -302,6 +416,7 @@ impl CovarianceSpec {
             noise: PureNoise::read(section)?,
             repair,
             grid_bits: bits.unwrap_or(DEFAULT_GRID_BITS),
+            sketch,
         })
     }
 
@@ -318,6 +433,9 @@ impl CovarianceSpec {
         fields.insert("repair".to_owned(), json!(repair));
         fields.insert("grid_bits".to_owned(), json!(self.grid_bits));
         self.noise.canonical(&mut fields);
+        if let Some(sketch) = &self.sketch {
+            sketch.canonical(&mut fields);
+        }
         Value::Object(fields)
     }
 }

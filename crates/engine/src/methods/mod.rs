@@ -347,6 +347,10 @@ pub(crate) fn expected(
                 planning::linear(&facts, &design, &config).ok()?
             }
         }
+        KindSpec::Covariance(s) if s.sketch.is_some() => {
+            let config = models::sketch_config(s, s.sketch.as_ref()?, &entry.payment);
+            planning::sketch(&facts, s.columns.len(), &config)?
+        }
         KindSpec::Covariance(s) => {
             let payment = moments_payment(context.currency, &entry.payment).ok()?;
             planning::covariance(&facts, s.columns.len(), s.data_norm, &payment)?

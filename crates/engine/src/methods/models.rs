@@ -17,7 +17,7 @@ use crate::folds::CrossValidationSpec;
 use crate::formula::{self, Family, Response};
 use crate::kinds::{
     Clip, CovarianceSpec, KindSpec, Lambda, LinearOutput, LogisticSpec, Point, Projection,
-    PureNoise, RegressSpec, Repair, Reported, Scaling, ThresholdSpec, VerifySpec,
+    PureNoise, RegressSpec, Repair, Reported, Scaling, SketchSpec, ThresholdSpec, VerifySpec,
 };
 use crate::model::Examined;
 use crate::outcome::Refusal;
@@ -32,6 +32,10 @@ pub(super) fn covariance(facts: &Facts<'_>, spec: &CovarianceSpec, payment: &Pay
         .iter()
         .map(|c| Ok((c.clone(), expression(c, facts.schema, "columns")?)))
         .collect::<Result<Vec<(String, Expr)>, Refusal>>()?;
+    if let Some(sketch) = &spec.sketch {
+        let config = sketch_config(spec, sketch, payment);
+        return Ok(covariance::prepare_sketch(facts, &columns, &config));
+    }
     let payment = moments_payment(facts.context.currency, payment)?;
     let config = covariance::Config {
         rows: spec
@@ -53,9 +57,53 @@ pub(super) fn covariance(facts: &Facts<'_>, spec: &CovarianceSpec, payment: &Pay
     Ok(covariance::prepare(facts, &columns, &config))
 }
 
-/// The value that stands for a covariance before it is released: its columns.
+/// A sketch as the plan asks for it.
+pub(super) fn sketch_config(
+    spec: &CovarianceSpec,
+    sketch: &SketchSpec,
+    payment: &Payment,
+) -> covariance::SketchConfig {
+    let place = |name: &String| spec.columns.iter().position(|c| c == name);
+    let direction = |weights: &Vec<(String, f64)>| covariance::Direction {
+        name: combination(weights),
+        weights: (weights.iter())
+            .filter_map(|(name, w)| Some((place(name)?, *w)))
+            .collect(),
+    };
+    covariance::SketchConfig {
+        rows: sketch.rows,
+        norm: (spec.data_norm).map_or(covariance::Rows::Box, covariance::Rows::Ball),
+        directions: sketch.directions.iter().map(direction).collect(),
+        grid_bits: spec.grid_bits,
+        ..covariance::SketchConfig::new(payment.epsilon.clone(), payment.delta.clone())
+    }
+}
+
+/// A combination of columns as it is written: `age - 2 educ`.
+fn combination(weights: &[(String, f64)]) -> String {
+    let mut text = String::new();
+    for (name, weight) in weights.iter().filter(|w| w.1 != 0.0) {
+        let sign = match (text.is_empty(), *weight < 0.0) {
+            (true, false) => "",
+            (true, true) => "-",
+            (false, false) => " + ",
+            (false, true) => " - ",
+        };
+        text.push_str(sign);
+        if (weight.abs() - 1.0).abs() > 0.0 {
+            text.push_str(&format!("{} ", weight.abs()));
+        }
+        text.push_str(name);
+    }
+    text
+}
+
+/// The value that stands for a covariance before it is released: its columns, and whether it will be a sketch.
 pub(super) fn unreleased(spec: &CovarianceSpec) -> Value {
-    json!({"names": spec.columns})
+    match spec.sketch {
+        None => json!({"names": spec.columns}),
+        Some(_) => json!({"names": spec.columns, "sketch": {}}),
+    }
 }
 
 /// A regression among the columns of a released covariance.
@@ -67,6 +115,13 @@ pub(super) fn regress(spec: &RegressSpec, from: Option<&Examined>, schema: &Sche
             "from",
         ));
     };
+    if value.get("sketch").is_some() {
+        return Err(refuse(
+            "a sketch has no means, so no regression is read off it".to_owned(),
+            "from",
+        )
+        .accepting("Name a covariance release without method = \"sketch\"."));
+    }
     let names: Vec<String> = value
         .get("names")
         .and_then(Value::as_array)

@@ -74,6 +74,9 @@ fn reading(kind: &str, v: &Value) -> &'static str {
     if kind == "linear" && text(v, "perturbation").is_some() {
         return words::OUTPUT_PERTURBATION;
     }
+    if kind == "covariance" && v.get("sketch").is_some() {
+        return words::SKETCH;
+    }
     super::roc::reading(kind, v).unwrap_or_else(|| words::reading(kind))
 }
 
@@ -240,6 +243,12 @@ pub(super) fn headline(kind: &str, v: &Value) -> Option<(String, String)> {
                 ),
                 _ => String::new(),
             },
+        ),
+        "covariance" if v.get("sketch").is_some() => (
+            format!("{} columns", list(v, "names").len()),
+            num(v, "rows").map_or_else(String::new, |r| {
+                format!("a sketch of {} rows", words::fixed(r, 0))
+            }),
         ),
         "covariance" => (
             format!("{} columns", list(v, "names").len()),

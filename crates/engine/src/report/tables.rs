@@ -275,7 +275,36 @@ fn naively(v: &Value) -> String {
     )
 }
 
+/// Sums of squares along directions.
+fn sketch(v: &Value) -> String {
+    let rows = list(v, "directions").iter().map(|d| {
+        let name = d.get("name").and_then(plain).unwrap_or_default();
+        vec![
+            escape(&name),
+            cell(num(d, "estimate")),
+            escape(&words::interval(num(d, "lower"), num(d, "upper"))),
+            cell(num(d, "mean")),
+            cell(num(d, "added")),
+        ]
+    });
+    fold(
+        "Sums of squares along directions",
+        &[
+            ("direction", Set::Text),
+            ("estimate", Set::Number),
+            ("95 % interval", Set::Text),
+            ("per record", Set::Number),
+            ("added", Set::Number),
+        ],
+        rows.collect(),
+        true,
+    )
+}
+
 fn covariance(v: &Value) -> String {
+    if v.get("sketch").is_some() {
+        return sketch(v);
+    }
     let names: Vec<String> = list(v, "names").iter().filter_map(plain).collect();
     let matrix = |key: &str, show: &dyn Fn(&Value) -> Cell| -> Vec<Vec<Cell>> {
         list(v, key)

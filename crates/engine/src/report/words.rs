@@ -225,6 +225,12 @@ pub(super) fn measure(v: &Value) -> &'static str {
     }
 }
 
+/// How to read a sketch.
+pub(super) const SKETCH: &str = "Each line is the sum over records of the square of a combination of columns, every column measured from the middle of its declared bounds (with \
+     data_norm: from 0). Under repeated releases of the same records the interval holds it in 95 of 100; sampling is not part of it. What was added for privacy (last column) has been subtracted. \
+     The error grows with the sum itself, so the noisy second moments of a covariance without method = \"sketch\", whose error does not, are usually better. Any other combination can be read off \
+     the rows in release.json at no further cost.";
+
 /// How to read the plot or table of a kind; plain text.
 pub(super) fn reading(kind: &str) -> &'static str {
     match kind {
@@ -358,6 +364,9 @@ pub(super) fn flag(flag: &str) -> String {
         }
         "rows_shortened_with_outcome" => {
             "Long rows were shortened with the outcome counted in their length, which can bias this regression; ask for the covariance with clip = \"none\" to avoid it."
+        }
+        "added_dominates" => {
+            "Along at least one direction what was added for privacy is more than what the records have: read the interval, not the estimate."
         }
         "threshold_not_measured" => "The curve has no measured threshold; ½ is used.",
         "fold_without_figure" => "For at least one fold noise leaves no figure; the others stand for it.",

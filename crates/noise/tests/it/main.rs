@@ -11,6 +11,7 @@
 
 mod cauchy;
 mod choices;
+mod correlated;
 mod enumeration;
 mod layers;
 mod lessons;

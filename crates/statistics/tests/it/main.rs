@@ -12,6 +12,7 @@ mod roc;
 mod running;
 mod seeded;
 mod selection;
+mod sketch;
 mod streams;
 mod support;
 mod verify;
