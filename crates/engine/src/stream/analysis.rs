@@ -266,31 +266,7 @@ impl Analysis {
                 .unzip(),
         };
         let mut line = self.empty(tick);
-        let smoothed = matches!(self.estimator, Estimator::GroupTree(_));
-        for (w, sums) in &mut self.windows {
-            let sum = |v: usize, s: &mut WindowSum| {
-                let count = ticked.counts.get(v).copied().flatten();
-                let z = count.unwrap_or(0);
-                let x = match s {
-                    WindowSum::Blended(b) => b.push(z, means[v]),
-                    // smoothers have no posterior to weigh against the counts: their values are added up
-                    WindowSum::ByTick(b) if smoothed => b.push_measured(None, 0.0, means[v]),
-                    WindowSum::ByTick(b) => {
-                        let part = f64::from(plan.perturb[v].max(1));
-                        let scale = self.scale * f64::from(PARTS) / part;
-                        b.push_measured(count, 2.0 * scale * scale, means[v])
-                    }
-                    WindowSum::Grouped(g) => g.push(ticked.marks[v], z as f64),
-                };
-                round(x)
-            };
-            let each = sums
-                .iter_mut()
-                .enumerate()
-                .map(|(v, s)| sum(v, s))
-                .collect();
-            line.windows.push((*w, each));
-        }
+        line.windows = self.window_sums(&plan, ticked, &means);
         for (i, v, watcher) in &mut self.alarms {
             let (score, raised) = match (watcher, &self.estimator) {
                 (Watcher::Likely(jump, at_least), Estimator::Filters(banks, _)) => {
@@ -317,6 +293,41 @@ impl Analysis {
         line.marks = letters(&ticked.marks);
         line.estimate = estimate.into_iter().map(round).collect();
         line
+    }
+
+    fn window_sums(
+        &mut self,
+        plan: &Plan,
+        ticked: &Ticked,
+        means: &[f64],
+    ) -> Vec<(usize, Vec<f64>)> {
+        let smoothed = matches!(self.estimator, Estimator::GroupTree(_));
+        let mut out = Vec::with_capacity(self.windows.len());
+        for (w, sums) in &mut self.windows {
+            let sum = |v: usize, s: &mut WindowSum| {
+                let count = ticked.counts.get(v).copied().flatten();
+                let z = count.unwrap_or(0);
+                let x = match s {
+                    WindowSum::Blended(b) => b.push(z, means[v]),
+                    // smoothers have no posterior to weigh against the counts: their values are added up
+                    WindowSum::ByTick(b) if smoothed => b.push_measured(None, 0.0, means[v]),
+                    WindowSum::ByTick(b) => {
+                        let part = f64::from(plan.perturb[v].max(1));
+                        let scale = self.scale * f64::from(PARTS) / part;
+                        b.push_measured(count, 2.0 * scale * scale, means[v])
+                    }
+                    WindowSum::Grouped(g) => g.push(ticked.marks[v], z as f64),
+                };
+                round(x)
+            };
+            let each = sums
+                .iter_mut()
+                .enumerate()
+                .map(|(v, s)| sum(v, s))
+                .collect();
+            out.push((*w, each));
+        }
+        out
     }
 
     fn baselines(&mut self, plan: &Plan, ticked: &Ticked) -> Baselines {

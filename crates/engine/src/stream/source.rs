@@ -105,7 +105,7 @@ struct Open {
     /// Bytes of a line that is too long, while its end is looked for.
     skipped: Option<u64>,
     /// What tells this file from another of its name.
-    identity: Option<(u64, u64)>,
+    identity: (u64, u64),
 }
 
 /// Which column holds what.
@@ -290,7 +290,7 @@ impl Reader {
                     header: None,
                     begun: Vec::new(),
                     skipped: None,
-                    identity: None,
+                    identity: (0, 0),
                 });
                 Ok(true)
             }
@@ -299,7 +299,7 @@ impl Reader {
                 match files(&path)?.into_iter().find(|f| f.0 >= from.file) {
                     Some((name, file)) => {
                         let offset = if name == from.file { from.offset } else { 0 };
-                        self.open = Some(self.open_file(name, file, offset)?);
+                        self.open = Some(self.open_file(&name, &file, offset)?);
                         Ok(true)
                     }
                     None => Ok(false),
@@ -322,23 +322,23 @@ impl Reader {
             self.open.as_ref().map_or(Ok(()), Open::unchanged)?;
             return Ok(false);
         };
-        self.open = Some(self.open_file(name, file, 0)?);
+        self.open = Some(self.open_file(&name, &file, 0)?);
         Ok(true)
     }
 
     /// Opens a file at an offset; a CSV header is looked for in what is before it, as it was when that was read.
-    fn open_file(&self, name: String, path: PathBuf, offset: u64) -> Result<Open, Failure> {
-        let failed = |e| file_failed(&path, "events cannot be read", e);
+    fn open_file(&self, name: &str, path: &Path, offset: u64) -> Result<Open, Failure> {
+        let failed = |e| file_failed(path, "events cannot be read", e);
         let open = |offset, header| -> Result<Open, Failure> {
-            let mut file = File::open(&path).map_err(failed)?;
+            let mut file = File::open(path).map_err(failed)?;
             let facts = file.metadata().map_err(failed)?;
             if facts.len() < offset {
-                return Err(replaced(&path));
+                return Err(replaced(path));
             }
             file.seek(SeekFrom::Start(offset)).map_err(failed)?;
             Ok(Open {
-                name: name.clone(),
-                path: Some(path.clone()),
+                name: name.to_owned(),
+                path: Some(path.to_owned()),
                 lines: Box::new(BufReader::new(file)),
                 offset,
                 header,
@@ -570,16 +570,16 @@ enum Skipped {
 }
 
 /// What tells a file from another that gets its name later, where the system has such a thing.
-fn identity(facts: &std::fs::Metadata) -> Option<(u64, u64)> {
+fn identity(facts: &std::fs::Metadata) -> (u64, u64) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        Some((facts.dev(), facts.ino()))
+        (facts.dev(), facts.ino())
     }
     #[cfg(not(unix))]
     {
         let _ = facts;
-        None
+        (0, 0)
     }
 }
 

@@ -409,11 +409,14 @@ fn no_day_meets_more_ticks_than_its_cap() {
                 let met = released
                     .iter()
                     .filter(|t| (reach(**t).0..=reach(**t).1).contains(&d));
-                assert!(met.count() as i64 <= cap, "{width} {day} {start} {cap} {d}");
+                assert!(
+                    i64::try_from(met.count()).unwrap() <= cap,
+                    "{width} {day} {start} {cap} {d}"
+                );
             }
             // where ticks fit into days the cap is used up
             let fits = day % width == 0 && start % width == 0;
-            assert!(!fits || released.len() as i64 >= 400 * width / day * cap);
+            assert!(!fits || i64::try_from(released.len()).unwrap() >= 400 * width / day * cap);
         }
     }
 }
