@@ -107,6 +107,8 @@ pub fn statement(config: &Config) -> serde_json::Value {
             "added_or_removed": format_rational(&alone),
             "another_state_in_the_same_tick": format_rational(&stream.swap_loss(&context)),
             "any_other_replacement": format_rational(&other),
+            "w_event_of_12_ticks": format_rational(&(&alone * Rational::from(12_u8))),
+            "user_level": user_level(config),
             "most_per_person_and_day": per_day,
         },
         "words": words(config),
@@ -122,12 +124,33 @@ fn words(config: &Config) -> String {
         ),
         None => "one event".to_owned(),
     };
+    let whole = user_level(config).map_or_else(
+        || "grows without bound, since the stream has no end".to_owned(),
+        |loss| format!("is at most {loss} by the end of the stream"),
+    );
     format!(
-        "Protected is {unit}. Whoever is present at m ticks is protected by m times the loss: at 12 ticks by {}. {}",
+        "Protected is {unit}. Of events within any w ticks in a row (w-event privacy) the loss is w times that: {} at 12 ticks. Of all events of somebody (user-level privacy) \
+         it is as many times that as there are ticks with one of them, and {whole}. {}",
         format_rational(&(alone(config) * Rational::from(12_u8))),
         clock::words(config)
     )
 }
+
+/// The loss of somebody with events in all ticks that are released; none if there is no last one.
+fn user_level(config: &Config) -> Option<String> {
+    let released = (0..config.last()?).filter(|t| !config.withheld(*t));
+    let ticks = match config.day {
+        // every tick
+        None => config.last()?,
+        // longer streams are counted by their ticks, which is no less
+        Some(_) if config.last()? > MOST_COUNTED => config.last()?,
+        Some(_) => i64::try_from(released.count()).unwrap_or(i64::MAX),
+    };
+    Some(format_rational(&(alone(config) * Rational::from(ticks))))
+}
+
+/// Ticks of which it is looked up one by one how many a daily cap lets through.
+const MOST_COUNTED: i64 = 1 << 20;
 
 /// The loss when a unit's events of a tick are added or removed.
 fn alone(config: &Config) -> Rational {

@@ -375,7 +375,20 @@ fn the_daily_cap_withholds_by_the_calendar() {
     let withheld: Vec<bool> = lines(folder.path()).iter().map(|l| l.withheld).collect();
     let day = [false, false, false, true, true];
     assert_eq!(withheld, [day, day, day, day].concat());
-    assert_eq!(statement(&config)["loss"]["most_per_person_and_day"], "3");
+    let said = statement(&config);
+    assert_eq!(said["loss"]["most_per_person_and_day"], "3");
+    // 12 of 20 ticks are released
+    assert_eq!(said["loss"]["user_level"], "12");
+    assert_eq!(said["loss"]["w_event_of_12_ticks"], "12");
+    let words = said["words"].as_str().unwrap();
+    assert!(
+        words.contains("w-event") && words.contains("at most 12 by the end"),
+        "{words}"
+    );
+    let mut open = config.clone();
+    open.ticks.end = None;
+    assert!(statement(&open)["loss"]["user_level"].is_null());
+    assert!(statement(&open).to_string().contains("without bound"));
 }
 
 /// No day meets more released ticks than its cap, whatever the start, the width and the length of a day are: also when
