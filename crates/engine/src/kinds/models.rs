@@ -312,7 +312,7 @@ impl SketchSpec {
                 .refuse(
                     "an even number of rows is needed: the exact price of odd ones is not built",
                 )
-                .accepting(fix));
+                .accepting("Write an even number, for example rows = 500."));
         }
         for key in OF_NOISY_MOMENTS {
             if let Some(item) = section.get(key) {

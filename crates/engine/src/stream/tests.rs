@@ -155,6 +155,11 @@ fn older_states_release_nothing() {
         events(folder.path(), &busy()[..120]);
         assert!(go(&config, &real).unwrap().new > 0);
         let (new, new_head) = (fs::read(state).unwrap(), fs::read(&head).unwrap());
+        // under another ledger nothing is paid, and nothing is forgotten
+        let mut other = config.clone();
+        other.output.ledger = folder.path().join("other.ledger");
+        assert!(matches!(go(&other, &real), Err(Failure::Refusal(_))));
+        assert_eq!(fs::read(&head).unwrap(), new_head);
         let refused = |bytes: &[u8]| {
             fs::write(state, bytes).unwrap();
             assert!(matches!(go(&config, &real), Err(Failure::Refusal(_))));
