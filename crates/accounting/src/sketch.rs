@@ -20,7 +20,7 @@
 //! replaced, with s = ε(1 + q)/q, c = (2 + q)/(1 + q), e^(−ε/q) Σ_{i+m<k} C(k+i−1, i)c^−(k+i) (s^m/m!)((1 + q)^−(i+m) − (1 + q)^−k):
 //! the density of the second coordinate times the two tails of the first one, in which e^(−ε/q) is common.
 //! # Arithmetic
-//! Fixed point with P bits; what is added is rounded up, what is subtracted down. Growing q grows δ (above), so q may be rounded up, and is where ε/q is above 2^13. In the infinite
+//! Fixed point with P bits; what is added is rounded up, what is subtracted down. Growing q grows δ (above), so q may be rounded up, and is where it is below ε/2^13 or 2^−120. In the infinite
 //! series terms are at most halved once 2(1 + q)y < j, so what is left out is below the last term. Whatever the bits, the result is an upper bound.
 //! # Checked by
 //! `sketch::tests::{golden_deltas, delta_grows_with_q, calibrations_are_certified_and_tight, invalid_inputs_are_refused}`
@@ -48,10 +48,11 @@ pub fn added(
     rows: u32,
     relation: Relation,
 ) -> Result<Rational, AccountingError> {
-    let positive = *epsilon > Rational::ZERO && *epsilon <= Rational::from(1000);
-    check("epsilon", epsilon, "above 0, at most 1000", positive)?;
+    // below, 1 + q differs from 1 by less than logarithms are enclosed to
+    let usual = *epsilon >= power_of_two(-100) && *epsilon <= Rational::from(1000);
+    check("epsilon", epsilon, "at least 2^-100, at most 1000", usual)?;
     // where ε/q ends, δ is far below this, so the search does too
-    let share = log2(delta) > -3000 && *delta > Rational::ZERO && *delta < Rational::ONE;
+    let share = *delta > Rational::ZERO && *delta < Rational::ONE && log2(delta) > -3000;
     check("delta", delta, "between 1e-900 and 1", share)?;
     let even = rows.is_multiple_of(2) && (2..=MOST_ROWS).contains(&rows);
     let allowed = "an even number from 2 to 2000";
@@ -69,7 +70,8 @@ pub fn delta_upper(q: &Rational, epsilon: &Rational, rows: u32, relation: Relati
     if *q <= Rational::ZERO {
         return Rational::ZERO;
     }
-    let (most, finest) = (power_of_two(20), epsilon / power_of_two(13));
+    let finest = (epsilon / power_of_two(13)).max(power_of_two(-120));
+    let most = power_of_two(20);
     if *epsilon < Rational::ZERO || *q > most || !rows.is_multiple_of(2) || rows > MOST_ROWS {
         return Rational::ONE;
     }
@@ -387,6 +389,9 @@ mod tests {
             // no budget in sight: still a bound above 0
             assert!(delta_upper(&q("1e-300"), &one, 2, relation) > Rational::ZERO);
             assert!(added(&one, &q("1e-1000"), 2, relation).is_err());
+            assert!(added(&q("1e-60"), &delta, 2, relation).is_err());
+            let tiny = delta_upper(&q("1e-300"), &q("1e-300"), 2, relation);
+            assert!(tiny > Rational::ZERO && tiny < q("1e-18"));
             for (epsilon, rows) in [("1e-9", 2), ("1", 2000), ("1000", 2), ("1000", 2000)] {
                 let end = delta_upper(&q("1e-300"), &q(epsilon), rows, relation);
                 assert!(end < q("1e-1000"), "{epsilon} {rows}");

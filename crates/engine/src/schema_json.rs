@@ -270,6 +270,24 @@ mod tests {
                 }
             }
         }
+        // a key of a release is no release: `count` names a kind, whole numbers are `whole`
+        let plan = json(PLAN);
+        for kind in NAMES {
+            let properties = plan["$defs"][kind]["properties"].as_object().unwrap();
+            for (key, value) in properties {
+                let mut stack = vec![value];
+                while let Some(node) = stack.pop() {
+                    let reference = node.get("$ref").and_then(Value::as_str);
+                    let name = reference.and_then(|r| r.strip_prefix("#/$defs/"));
+                    assert!(!name.is_some_and(|n| NAMES.contains(&n)), "{kind}.{key}");
+                    match node {
+                        Value::Object(fields) => stack.extend(fields.values()),
+                        Value::Array(items) => stack.extend(items),
+                        _ => {}
+                    }
+                }
+            }
+        }
         let release = json(RELEASE);
         assert!(
             NAMES

@@ -354,11 +354,11 @@ pub fn sketch(
         1.96 * relative * added,
     );
     // the records' own sum of squares, about n/12 per column, should outweigh what is added
-    let needed = 24.0 * added;
+    let (needed, epsilon) = (24.0 * added, rational_to_f64(&config.epsilon));
     Some(against(
-        rational_to_f64(&config.epsilon),
-        facts.rows,
-        needed,
+        epsilon,
+        facts.rows.map(|n| n * epsilon),
+        needed * epsilon,
         &sentence,
         None,
     ))

@@ -358,8 +358,13 @@ fn directions(
                     .accepting(format!("Its columns are {}.", columns.join(", "))));
             }
             let value = weight.real(fix)?;
-            if value.abs() > 1e100 {
-                return Err(weight.refuse("is too large").accepting(fix));
+            if value != 0.0 && !(1e-100..=1e100).contains(&value.abs()) {
+                return Err(weight.refuse("is too large or too small").accepting(fix));
+            }
+            if direction.iter().any(|(n, _)| *n == name) {
+                return Err(weight
+                    .refuse(format!("{name} is there twice"))
+                    .accepting("Remove one of the two."));
             }
             direction.push((name, value));
         }
@@ -395,6 +400,13 @@ impl CovarianceSpec {
         }
         let fix = "Write the largest Euclidean norm of a row that should count, for example data_norm = 1.";
         let data_norm = positive_real(section, "data_norm", fix)?;
+        // squares and fourth powers of it are taken
+        if data_norm.is_some_and(|norm| !(1e-60..=1e60).contains(&norm)) {
+            return Err(section
+                .refuse("data_norm must lie between 1e-60 and 1e60")
+                .for_key("release.data_norm")
+                .accepting(fix));
+        }
         let sketch = SketchSpec::read(section, &columns)?;
         let clip = match section.get("clip") {
             None => Clip::None,

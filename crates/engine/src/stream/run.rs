@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use super::clock::{self, Clock, Watch};
 use super::config::{Config, Input, Method};
 use super::file_failed;
 use super::page::Page;
-use super::source::{Event, Place, Read1, Reader, Row};
+use super::source::{Event, Place, Read1, Reader, Row, replaced};
 use super::store::{Opening, Progress, Store, chain, private};
 use crate::failure::Failure;
 use crate::outcome::Refusal;
@@ -246,6 +246,7 @@ pub fn run(
     } else {
         refused = store.refused()?;
         (from, reached, clock) = (progress.place, progress.reached, progress.clock);
+        reaches(&config.source.input, &reached)?;
     }
     let mut running = Loop {
         config,
@@ -377,6 +378,16 @@ fn places(config: &Config) -> Result<(), Failure> {
         }
     };
     let real: Vec<PathBuf> = files.iter().map(|(_, path)| real_path(path)).collect();
+    let beside = |path: &Path, endings: &[&str]| -> Vec<PathBuf> {
+        let named = |ending: &&str| {
+            let mut name = real_path(path).into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        endings.iter().map(named).collect()
+    };
+    let log = ["-wal", "-shm", "-journal", ".head", ".head.new", ".owners"];
+    let taken = [beside(&out.state, &log), beside(&out.ledger, &log)].concat();
     for ((i, (name, path)), here) in files.iter().enumerate().zip(&real) {
         let refuse = |what: String| Refusal::request(what).for_key(name);
         if let Some(at) = real.iter().skip(i + 1).position(|p| p == here) {
@@ -386,6 +397,12 @@ fn places(config: &Config) -> Result<(), Failure> {
                 path.display()
             ))
             .into());
+        }
+        if taken.contains(here) {
+            let what = "is a file that the state or the ledger keeps beside itself";
+            return Err(refuse(format!("`{name}`, {}, {what}", path.display()))
+                .accepting("Give it another name.")
+                .into());
         }
         let read = match &source {
             Some(source) if folder => here.parent() == Some(source),
@@ -404,6 +421,11 @@ fn places(config: &Config) -> Result<(), Failure> {
             .accepting("Write it outside of what is read.")
             .into());
         }
+        if fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(refuse(format!("`{name}`, {}, is no file", path.display()))
+                .accepting("Name a file; without `releases` lines go to standard output.")
+                .into());
+        }
         if *name == "releases" {
             let mut options = OpenOptions::new();
             options.append(true).create(true);
@@ -414,16 +436,40 @@ fn places(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Fails if a file of events is shorter than what was read of it in an earlier run.
+fn reaches(input: &Input, reached: &Place) -> Result<(), Failure> {
+    let Input::Path(path) = input else {
+        return Ok(());
+    };
+    let file = if path.is_dir() {
+        path.join(&reached.file)
+    } else {
+        path.clone()
+    };
+    match fs::metadata(&file) {
+        Ok(facts) if facts.is_file() && facts.len() < reached.offset => Err(replaced(&file)),
+        _ => Ok(()),
+    }
+}
+
 /// The path without links, of a file that may not be there yet in a folder that is.
 fn real_path(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // also links to what is not there yet
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
     let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
     let inside = folder.ok().zip(path.file_name()).map(|(f, n)| f.join(n));
-    fs::canonicalize(path)
-        .ok()
-        .or(inside)
-        .unwrap_or_else(|| path.to_owned())
+    fs::canonicalize(&path).ok().or(inside).unwrap_or(path)
 }
+
+/// Links that are followed to the end of a path.
+const MOST_LINKS: usize = 40;
 
 fn ledger(config: &Config) -> Result<Ledger, Failure> {
     let path = &config.output.ledger;
@@ -573,7 +619,8 @@ impl Loop<'_> {
     /// Whether the next tick closes when the clock shows this.
     fn is_due(&self, clock: i64) -> bool {
         let end = self.config.begin(self.next + 1);
-        clock >= end.saturating_add(self.config.ticks.lateness)
+        // at the end of all numbers no tick is complete
+        end < i64::MAX && clock >= end.saturating_add(self.config.ticks.lateness)
     }
 
     /// Closes what the clock says. Nothing is closed before everything is read that an earlier run had read.
@@ -811,10 +858,7 @@ impl Publisher {
             .map_err(failed)?;
         let (done, complete, head) = published(&file, path)?;
         if done <= ticks && store.head(done)? != Some(head) {
-            return Err(Refusal::policy("the file holds lines that are not the releases of this stream, or that were changed")
-                .in_file(path)
-                .accepting("Restore it, or name another file: it will be written again from the state.")
-                .into());
+            return Err(foreign(path));
         }
         if done > ticks {
             return Err(Refusal::policy("the releases are ahead of the state file, which must be an older copy; going on could release a tick twice with different noise")
@@ -822,7 +866,14 @@ impl Publisher {
                 .accepting("Restore the newest state file, or give the stream another name.")
                 .into());
         }
-        // an unfinished last line is written again
+        // an unfinished last line is written again, if it is one of ours
+        let mut tail = Vec::new();
+        file.seek(SeekFrom::Start(complete)).map_err(failed)?;
+        file.read_to_end(&mut tail).map_err(failed)?;
+        let next = store.line(done)?.unwrap_or_default();
+        if !next.as_bytes().starts_with(&tail) {
+            return Err(foreign(path));
+        }
         file.set_len(complete).map_err(failed)?;
         file.seek(SeekFrom::Start(complete)).map_err(failed)?;
         Ok(Self {
@@ -853,6 +904,15 @@ impl Publisher {
             .flush()
             .map_err(|e| file_failed(path, "releases cannot be written", e))
     }
+}
+
+fn foreign(path: &Path) -> Failure {
+    Refusal::policy(
+        "the file holds something that is not a release of this stream, or that was changed",
+    )
+    .in_file(path)
+    .accepting("Restore it, or name another file: it will be written again from the state.")
+    .into()
 }
 
 /// How many ticks a file of releases holds, the bytes of its complete lines, and the head of their chain.

@@ -470,7 +470,9 @@ impl Open {
             return Ok(());
         };
         let facts = std::fs::metadata(path).map_err(|_| replaced(path))?;
-        if facts.len() < self.offset || identity(&facts) != self.identity {
+        if facts.len() < self.offset + self.skipped.unwrap_or(0)
+            || identity(&facts) != self.identity
+        {
             return Err(replaced(path));
         }
         Ok(())
@@ -583,7 +585,7 @@ fn identity(facts: &std::fs::Metadata) -> (u64, u64) {
     }
 }
 
-fn replaced(path: &Path) -> Failure {
+pub(super) fn replaced(path: &Path) -> Failure {
     Refusal::policy("the file that events are read from was cut or replaced: places in it mean nothing any more")
         .in_file(path)
         .accepting("Let files grow, begin new ones in a folder (`path` may name one), and remove only those that are followed by others.")

@@ -106,6 +106,8 @@ impl Store {
             return Err(gone(path));
         }
         private(path)?;
+        // one name for the files beside it, whichever link led here
+        let path = &fs::canonicalize(path).map_err(|e| file_failed(path, "cannot be opened", e))?;
         let connection = Connection::open(path).map_err(|e| broken(path, &e))?;
         let store = Self {
             connection,
@@ -192,21 +194,42 @@ impl Store {
         Ok(found.and_then(|h| h.try_into().ok()))
     }
 
-    /// Refuses a database that does not reach what its head file says.
+    /// Refuses a database that does not reach what its head file says; brings the file up to the database.
     fn is_newest(&self) -> Result<(), Failure> {
         let path = head_of(&self.path);
-        let text = fs::read_to_string(&path)
-            .map_err(|e| file_failed(&path, "the head of the state cannot be read", e))?;
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Refusal::policy("the file that says how many ticks were released is gone; without it an older copy of the state could release a tick twice with different noise")
+                    .in_file(&path)
+                    .accepting("Restore the state with all files of its name (-wal, .head), or give the stream another name; it will be paid for again.")
+                    .into());
+            }
+            Err(e) => {
+                return Err(file_failed(
+                    &path,
+                    "the head of the state cannot be read",
+                    e,
+                ));
+            }
+        };
         let mut lines = text.lines();
         let record = (lines.next() == Some(TITLE))
             .then(|| lines.next())
             .flatten();
         let (ticks, head) = record
             .and_then(|line| line.split_once(' '))
-            .and_then(|(ticks, head)| Some((ticks.parse::<i64>().ok()?, head)))
-            .ok_or_else(|| self.damaged("the head file"))?;
+            .and_then(|(ticks, head)| Some((ticks.parse::<u32>().ok()?, head)))
+            .ok_or_else(|| self.damaged("the file .head beside it"))?;
+        let ticks = i64::from(ticks);
         if self.head(ticks)?.is_some_and(|h| hex(&h) == head) {
-            return Ok(());
+            let progress = self.progress()?;
+            // stopped between commit and mark: what is published now has to be on record first
+            return if progress.ticks > ticks {
+                self.mark(progress.ticks, &progress.head)
+            } else {
+                Ok(())
+            };
         }
         Err(Refusal::policy(format!("the state is an older copy, or lacks its write-ahead log: {ticks} ticks were released, and it does not have them; going on could release a tick twice with different noise"))
             .in_file(&self.path)
@@ -331,6 +354,16 @@ impl Store {
         let write = self.connection.transaction().map_err(failed)?;
         insert(&write, refused).map_err(failed)?;
         write.commit().map_err(failed)
+    }
+
+    /// The line of a tick, if it is committed.
+    pub fn line(&self, tick: i64) -> Result<Option<String>, Failure> {
+        let found =
+            self.connection
+                .query_row("SELECT body FROM ticks WHERE tick = ?1", [tick], |r| {
+                    r.get(0)
+                });
+        found.optional().map_err(|e| broken(&self.path, &e))
     }
 
     /// The committed lines from a tick on, checked against the chain, oldest first.

@@ -169,7 +169,10 @@ fn older_states_release_nothing() {
         fs::remove_file(&head).unwrap();
         fs::write(state, &new).unwrap();
         assert!(go(&config, &real).is_err());
-        // behind by a crash between commit and mark: accepted, and mended by the next tick
+        // behind by a crash between commit and mark: accepted, and mended at once, with or without a new tick
+        fs::write(&head, &old_head).unwrap();
+        assert_eq!(go(&config, &real).unwrap().new, 0);
+        assert_eq!(fs::read(&head).unwrap(), new_head);
         fs::write(&head, &old_head).unwrap();
         events(folder.path(), &busy()[..150]);
         assert!(go(&config, &real).unwrap().new > 0);
@@ -179,8 +182,18 @@ fn older_states_release_nothing() {
             let text = fs::read_to_string(&out).unwrap();
             let changed = text.replacen("\"noisy\":[", "\"noisy\":[7", 1);
             assert_ne!(changed, text);
-            fs::write(&out, changed).unwrap();
-            assert!(matches!(go(&config, &real), Err(Failure::Refusal(_))));
+            for foreign in [changed, text.clone() + "{\"key\": 1}"] {
+                fs::write(&out, &foreign).unwrap();
+                assert!(matches!(go(&config, &real), Err(Failure::Refusal(_))));
+                assert_eq!(fs::read_to_string(&out).unwrap(), foreign);
+            }
+            fs::write(&out, &text[..text.len() - 9]).unwrap();
+            go(&config, &real).unwrap();
+            assert_eq!(fs::read_to_string(&out).unwrap(), text);
+            for text in ["reticent stream head 1\n-9223372036854775808 00\n", "x"] {
+                fs::write(&head, text).unwrap();
+                assert!(go(&config, &real).is_err());
+            }
         }
     }
 }
@@ -209,6 +222,16 @@ fn outputs_are_no_events() {
             "path = \"gone.csv\"",
             "cannot be read",
         ),
+        (
+            "releases = \"out.jsonl\"",
+            "releases = \"s.state-wal\"",
+            "beside itself",
+        ),
+        (
+            "releases = \"out.jsonl\"",
+            "releases = \"s.ledger.head\"",
+            "beside itself",
+        ),
     ] {
         let bad = if to == "path = \"in\"" {
             "dead_letters = \"in/s.bad\"\n"
@@ -221,6 +244,21 @@ fn outputs_are_no_events() {
         assert!(message.contains(say), "{message}");
         assert!(!config.output.ledger.exists(), "{to}");
     }
+}
+
+/// A file that is shorter than what an earlier run read of it, though not than where it has to read on.
+#[test]
+fn a_file_cut_between_runs_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), |t| t);
+    config.ticks.end = None;
+    events(folder.path(), &busy()[..95]);
+    assert!(go(&config, &simulated()).unwrap().new > 0);
+    events(folder.path(), &busy()[..93]);
+    let message = go(&config, &simulated()).unwrap_err().to_string();
+    assert!(message.contains("cut or replaced"), "{message}");
+    events(folder.path(), &busy());
+    assert!(go(&config, &simulated()).unwrap().new > 0);
 }
 
 /// A line that is too long stays one line while it is written, and a file that was cut or replaced is no longer read.
