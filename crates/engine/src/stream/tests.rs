@@ -254,7 +254,7 @@ fn a_file_cut_between_runs_is_noticed() {
     config.ticks.end = None;
     events(folder.path(), &busy()[..95]);
     assert!(go(&config, &simulated()).unwrap().new > 0);
-    events(folder.path(), &busy()[..93]);
+    events(folder.path(), &busy()[..90]);
     let message = go(&config, &simulated()).unwrap_err().to_string();
     assert!(message.contains("cut or replaced"), "{message}");
     events(folder.path(), &busy());
