@@ -70,12 +70,11 @@ pub fn delta_upper(q: &Rational, epsilon: &Rational, rows: u32, relation: Relati
     if *q <= Rational::ZERO {
         return Rational::ZERO;
     }
-    let finest = (epsilon / power_of_two(13)).max(power_of_two(-120));
-    let most = power_of_two(20);
+    let (most, finest) = (power_of_two(20), epsilon / power_of_two(13));
     if *epsilon < Rational::ZERO || *q > most || !rows.is_multiple_of(2) || rows > MOST_ROWS {
         return Rational::ONE;
     }
-    let q = round_to(&q.clone().max(finest), 64, true);
+    let q = round_to(&q.clone().max(finest).max(power_of_two(-120)), 64, true);
     let k = usize::try_from(rows / 2).unwrap_or(usize::MAX);
     let small = usize::try_from((-log2(&q)).max(0)).unwrap_or(0);
     let curve = Curve::new(q, epsilon.clone(), k, 192 + 2 * k + 2 * small);
