@@ -287,18 +287,28 @@ fn sketch(v: &Value) -> String {
             cell(num(d, "added")),
         ]
     });
-    fold(
-        "Sums of squares along directions",
-        &[
-            ("direction", Set::Text),
-            ("estimate", Set::Number),
-            ("95 % interval", Set::Text),
-            ("per record", Set::Number),
-            ("added", Set::Number),
-        ],
-        rows.collect(),
-        true,
-    )
+    let names = list(v, "names").iter().filter_map(plain);
+    let centres = list(v, "centres").iter().map(Value::as_f64);
+    let from: Vec<String> = (names.zip(centres))
+        .map(|(name, centre)| {
+            let centre = centre.map_or_else(|| "its only value".to_owned(), words::number);
+            format!("{} from {centre}", escape(&name))
+        })
+        .collect();
+    let measured = format!("<p>Measured are {}.</p>", from.join(", "));
+    measured
+        + &fold(
+            "Sums of squares along directions",
+            &[
+                ("direction", Set::Text),
+                ("estimate", Set::Number),
+                ("95 % interval", Set::Text),
+                ("per record", Set::Number),
+                ("added", Set::Number),
+            ],
+            rows.collect(),
+            true,
+        )
 }
 
 fn covariance(v: &Value) -> String {

@@ -226,8 +226,8 @@ pub(super) fn measure(v: &Value) -> &'static str {
 }
 
 /// How to read a sketch.
-pub(super) const SKETCH: &str = "Each line is the sum over records of the square of a combination of columns, every column measured from the middle of its declared bounds (with \
-     data_norm: from 0). Under repeated releases of the same records the interval holds it in 95 of 100; sampling is not part of it. What was added for privacy (last column) has been subtracted. \
+pub(super) const SKETCH: &str = "Each line is the sum over records of the square of a combination of columns, every column measured from its centre: the middle of its declared bounds, as the \
+     condition narrows them (with data_norm: 0). Under repeated releases of the same records the interval holds it in 95 of 100; sampling is not part of it. What was added for privacy (last column) has been subtracted. \
      The error grows with the sum itself, so the noisy second moments of a covariance without method = \"sketch\", whose error does not, are usually better. Any other combination can be read off \
      the rows in release.json at no further cost.";
 

@@ -178,6 +178,7 @@ impl Mechanism for Sketched {
             "method": "sketch",
             "names": self.names,
             "rows": self.step.rows,
+            "centres": read.scaling.iter().map(centre).collect::<Vec<_>>(),
             "directions": found.iter().map(|f| f.0.clone()).collect::<Vec<_>>(),
             "sketch": {
                 "z": read.released.rows.iter().map(|z| numbers(z)).collect::<Vec<_>>(),
@@ -195,6 +196,15 @@ impl Mechanism for Sketched {
                 (self.scaling.contains(&Affine::NOTHING), "constant_term"),
             ]),
         })
+    }
+}
+
+/// Where a scaled column is 0; nothing for one that has a single value.
+fn centre(scaling: &Affine) -> Value {
+    if scaling.factor > 0.0 {
+        number(0.0 - scaling.shift / scaling.factor)
+    } else {
+        Value::Null
     }
 }
 

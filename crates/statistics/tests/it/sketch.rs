@@ -111,6 +111,9 @@ fn directions_follow_the_records() {
             let off = field(found, "estimate") / truth(u, v) - 1.0;
             assert!(off.abs() < 6.0 * (2.0f64 / 2000.0).sqrt(), "{found}");
             assert_eq!(found["mean"].is_number(), public);
+            // the middles of the bounds
+            let centre = value["centres"][i].as_f64().unwrap();
+            assert!((centre - [5.0, 20.0][i]).abs() < 1e-9, "{centre}");
             if public {
                 let mean = field(found, "mean") * 3000.0;
                 assert!((mean - field(found, "estimate")).abs() < 1e-6 * mean);
