@@ -22,6 +22,8 @@ const EXAMPLES: &str = "\
 Examples:
   reticent price examples/adult/plan.toml      what the plan costs, without opening the data
   reticent run examples/adult/plan.toml        make release.json and report.html
+  reticent count examples/adult/dataset.toml --epsilon 0.1
+                                               one release, from flags: every kind is a command
   reticent ledger show examples/adult/dataset.toml
 
 Exit codes: 0 done, 1 the machine failed, 2 the request as written is refused, 3 a valid request is refused,

@@ -3,29 +3,43 @@
 mod arguments;
 mod audit;
 mod ledger;
+mod shortcuts;
 mod show;
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arguments::{Arguments, Command, Neighbours, PlanAccuracy};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
 use reticent_engine::{
-    Error, Failure, accuracy, books, dataset::Dataset, init, mock, outcome::Refusal, predict,
-    schema_json, session, smartnoise, stream,
+    Error, Failure, accuracy, books, dataset::Dataset, init, mock, outcome::Refusal, plan::Plan,
+    predict, schema_json, session, smartnoise, stream,
 };
+use shortcuts::Asked;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let known = Arguments::command().subcommands(shortcuts::commands());
+    let matches = match known.try_get_matches() {
+        Ok(matches) => matches,
         Err(usage) => return misused(&usage),
     };
-    let json = arguments.json;
-    match carry_out(arguments) {
+    let json = matches.get_flag("json");
+    let asked = matches
+        .subcommand()
+        .and_then(|(n, m)| shortcuts::asked(n, m));
+    let done = match asked {
+        Some(asked) => asked
+            .and_then(|asked| shortcut(asked, json))
+            .map(|()| ExitCode::SUCCESS),
+        None => match Arguments::from_arg_matches(&matches) {
+            Ok(arguments) => carry_out(arguments),
+            Err(usage) => return misused(&usage),
+        },
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => {
             report(&failure, json);
@@ -90,24 +104,18 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
         }
         Command::Schema { of } => print(schema_json::schema(of.name()).unwrap_or_default()),
         Command::PlanAccuracy(asked) => print(&plan_accuracy(*asked, json)?),
-        Command::Price { plan, rows } => price(&plan, rows, json),
+        Command::Price { plan, rows } => price(Plan::load(&plan)?, rows, json),
         Command::Run {
             plan,
             dry_run: true,
             ..
-        } => price(&plan, None, json),
+        } => price(Plan::load(&plan)?, None, json),
         Command::Run {
             plan,
             out,
             analyst,
             dry_run: false,
-        } => {
-            let options = session::Options { analyst, out };
-            let mut working = Working::start("reading the plan");
-            let ran = session::run(&plan, &options, &mut |step| working.say(step))?;
-            working.done();
-            print(&show::ran(&ran, json))
-        }
+        } => run(Plan::load(&plan)?, &session::Options { analyst, out }, json),
         Command::Predict {
             model,
             data,
@@ -195,7 +203,22 @@ fn plan_accuracy(asked: PlanAccuracy, json: bool) -> Result<String, Failure> {
     Ok(show::accuracy_line(&line, json))
 }
 
-fn price(plan: &Path, rows: Option<u64>, json: bool) -> Result<(), Failure> {
+fn run(plan: Plan, options: &session::Options, json: bool) -> Result<(), Failure> {
+    let mut working = Working::start("reading the plan");
+    let ran = session::run(plan, options, &mut |step| working.say(step))?;
+    working.done();
+    print(&show::ran(&ran, json))
+}
+
+fn shortcut(asked: Asked, json: bool) -> Result<(), Failure> {
+    match asked {
+        Asked::Show(text) => print(&text),
+        Asked::Price(plan) => price(plan, None, json),
+        Asked::Run(plan, options) => run(plan, &options, json),
+    }
+}
+
+fn price(plan: Plan, rows: Option<u64>, json: bool) -> Result<(), Failure> {
     let table = session::price(plan, rows)?;
     print(&show::price(&table, json))
 }

@@ -30,6 +30,7 @@ pub mod resolve;
 pub mod scan;
 pub mod schema_json;
 pub mod session;
+pub mod shortcut;
 pub mod smartnoise;
 pub mod stream;
 pub mod suggest;

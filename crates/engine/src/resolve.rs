@@ -94,7 +94,11 @@ pub struct Resolved {
 impl Resolved {
     /// Reads a plan and its data set.
     pub fn load(path: &Path) -> Result<Self, Failure> {
-        let plan = Plan::load(path)?;
+        Self::of(Plan::load(path)?)
+    }
+
+    /// Reads the data set of a plan.
+    pub fn of(plan: Plan) -> Result<Self, Failure> {
         let dataset = Dataset::load(&plan.dataset)?;
         Ok(Self::new(dataset, plan)?)
     }

@@ -15,6 +15,7 @@ use crate::failure::{Error, Failure};
 use crate::methods;
 use crate::model::Examined;
 use crate::outcome::Refusal;
+use crate::plan::Plan;
 use crate::resolve::{Entry, Input, Resolved};
 
 /// How a plan is run.
@@ -78,8 +79,8 @@ pub struct Ran {
 }
 
 /// The price of a plan. Never opens the data; reads the ledger only to say what is left.
-pub fn price(path: &Path, rows: Option<u64>) -> Result<PriceTable, Failure> {
-    let resolved = Resolved::load(path)?;
+pub fn price(plan: Plan, rows: Option<u64>) -> Result<PriceTable, Failure> {
+    let resolved = Resolved::of(plan)?;
     let rows = rows.or(resolved.public_rows());
     validate(&resolved, rows)?;
     let remaining = if resolved.dataset.ledger.exists() {
@@ -280,15 +281,18 @@ pub(crate) fn to_f64(n: u64) -> f64 {
 
 /// Runs a plan: prices it, refuses or pays the whole of it, then makes the releases and writes
 /// `release.json` and `report.html`. `progress` is told what is being done.
-pub fn run(path: &Path, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Ran, Failure> {
-    let resolved = Resolved::load(path)?;
+pub fn run(plan: Plan, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Ran, Failure> {
+    let resolved = Resolved::of(plan)?;
     validate(&resolved, resolved.public_rows())?;
     let analyst = options
         .analyst
         .clone()
         .unwrap_or_else(operating_system_user);
     plain_name(&analyst, "--analyst")?;
-    let out = options.out.clone().unwrap_or_else(|| default_out(path));
+    let out = options
+        .out
+        .clone()
+        .unwrap_or_else(|| default_out(&resolved.plan.file));
     writable(&out)?;
     progress("opening the ledger");
     let mut ledger = books::ledger(&resolved.dataset)?;

@@ -8,6 +8,7 @@ mod examples;
 mod folds;
 mod late;
 mod lessons;
+mod shortcuts;
 mod streams;
 mod table;
 mod texts;
