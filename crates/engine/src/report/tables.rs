@@ -295,7 +295,10 @@ fn sketch(v: &Value) -> String {
             format!("{} from {centre}", escape(&name))
         })
         .collect();
-    let measured = format!("<p>Measured are {}.</p>", from.join(", "));
+    let measured = format!(
+        "<p>Sums of squares along directions; measured are {}.</p>",
+        from.join(", ")
+    );
     measured
         + &fold(
             "Sums of squares along directions",
@@ -307,7 +310,7 @@ fn sketch(v: &Value) -> String {
                 ("added", Set::Number),
             ],
             rows.collect(),
-            true,
+            false,
         )
 }
 
