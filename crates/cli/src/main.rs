@@ -143,7 +143,7 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
         } => {
             let config = stream::Config::load(&config)?;
             if dry_run {
-                return print(&format!("{:#}\n", stream::run::statement(&config)));
+                return print(&format!("{:#}\n", stream::statement(&config)));
             }
             let stop = Arc::new(AtomicBool::new(false));
             for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {

@@ -1,7 +1,7 @@
 //! `reticent stream`: events in, private counts out, tick by tick, for as long as it runs.
 //!
 //! [`config`] reads the declaration, [`source`] reads events with the place they came from, [`clock`] says what closes
-//! ticks, [`mod@run`] closes them and pays, [`store`] makes each tick durable before anything of it is published, [`analysis`] turns noisy counts into
+//! ticks, [`mod@run`] closes them and pays, [`mod@statement`] says what is guaranteed, [`store`] makes each tick durable before anything of it is published, [`analysis`] turns noisy counts into
 //! estimates, windows and alarms (and does so again after a restart), [`page`] shows them live.
 #![allow(
     clippy::cast_precision_loss,
@@ -12,14 +12,18 @@ pub mod analysis;
 pub mod clock;
 pub mod config;
 pub mod page;
+mod places;
+mod publisher;
 pub mod run;
 pub mod source;
+pub mod statement;
 pub mod store;
 #[cfg(test)]
 mod tests;
 
 pub use config::Config;
 pub use run::{Options, Running, run};
+pub use statement::statement;
 
 use std::path::Path;
 

@@ -1,28 +1,29 @@
 //! The loop: events into ticks, ticks into releases, each durable before it is published.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reticent_accounting::{Cost, Currency, Rational, Relation, format_rational};
+use reticent_accounting::{Cost, Currency};
 use reticent_ledger::{Identity, Ledger, RequestId};
+use reticent_mechanisms::Simulated;
 use reticent_mechanisms::stream::{
-    Checked, Forest, Grouper, Live, Opened, Order, PARTS, Plan, Session, State, Stream,
-    StreamError, Tally, Ticked,
+    Checked, Live, Opened, Order, PARTS, Plan, Session, State, StreamError, Tally, Ticked,
 };
-use reticent_mechanisms::{Context, Simulated};
 use reticent_noise::Seeded;
 use serde_json::json;
 
 use super::analysis::{Analysis, Line};
 use super::clock::{self, Clock, Watch};
-use super::config::{Config, Input, Method};
+use super::config::{Config, Input};
 use super::file_failed;
 use super::page::Page;
-use super::source::{Event, Place, Read1, Reader, Row, replaced};
+use super::places::{places, reaches};
+use super::publisher::Publisher;
+use super::source::{Event, Place, Read1, Reader, Row};
+use super::statement::{context, declared, statement, words};
 use super::store::{Opening, Progress, Store, chain, private};
 use crate::failure::Failure;
 use crate::outcome::Refusal;
@@ -49,115 +50,6 @@ pub struct Running {
     pub new: i64,
     /// Lines of the events that could not be used.
     pub bad: u64,
-}
-
-/// The stream as the trusted half knows it.
-pub fn declared(config: &Config) -> Stream {
-    let grouper = match &config.method {
-        Method::Pegasus {
-            threshold, split, ..
-        } => Some(Grouper {
-            threshold: *threshold,
-            split: *split,
-        }),
-        _ => None,
-    };
-    let forest: &Forest = &config.forest;
-    let common = if forest.single_root() && forest.height() > 1 {
-        PARTS / forest.height()
-    } else {
-        0
-    };
-    Stream {
-        name: config.name.clone(),
-        epsilon: config.epsilon.clone(),
-        forest: config.forest.clone(),
-        grouper,
-        common,
-    }
-}
-
-/// The public facts.
-pub fn context(config: &Config) -> Context {
-    Context {
-        rows_per_unit: config.per_unit,
-        ..Context::records(config.relation)
-    }
-}
-
-/// What is public about the guarantee, in numbers and in words.
-pub fn statement(config: &Config) -> serde_json::Value {
-    let (stream, context) = (declared(config), context(config));
-    let other = match config.relation {
-        Relation::AddRemove => &config.epsilon + &config.epsilon,
-        Relation::ReplaceOne => config.epsilon.clone(),
-    };
-    let alone = alone(config);
-    let per_day = config
-        .day
-        .as_ref()
-        .map(|cap| format_rational(&(&alone * Rational::from(cap.ticks))));
-    json!({
-        "stream": config.name,
-        "series": config.names.len(),
-        "epsilon": format_rational(&config.epsilon),
-        "neighbours": config.relation.to_string(),
-        "clock": config.ticks.clock.name(),
-        "loss": {
-            "added_or_removed": format_rational(&alone),
-            "another_state_in_the_same_tick": format_rational(&stream.swap_loss(&context)),
-            "any_other_replacement": format_rational(&other),
-            "w_event_of_12_ticks": format_rational(&(&alone * Rational::from(12_u8))),
-            "user_level": user_level(config),
-            "most_per_person_and_day": per_day,
-        },
-        "words": words(config),
-    })
-}
-
-/// What is protected, and when that holds.
-fn words(config: &Config) -> String {
-    let unit = match &config.source.unit {
-        Some(field) => format!(
-            "the events of one {field} within one tick, at most {} of them",
-            config.per_unit
-        ),
-        None => "one event".to_owned(),
-    };
-    let whole = user_level(config).map_or_else(
-        || "grows without bound, since the stream has no end".to_owned(),
-        |loss| format!("is at most {loss} by the end of the stream"),
-    );
-    format!(
-        "Protected is {unit}. Of events within any w ticks in a row (w-event privacy) the loss is w times that: {} at 12 ticks. Of all events of somebody (user-level privacy) \
-         it is as many times that as there are ticks with one of them, and {whole}. {}",
-        format_rational(&(alone(config) * Rational::from(12_u8))),
-        clock::words(config)
-    )
-}
-
-/// The loss of somebody with events in all ticks that are released; none if there is no last one.
-fn user_level(config: &Config) -> Option<String> {
-    let released = (0..config.last()?).filter(|t| !config.withheld(*t));
-    let ticks = match config.day {
-        // every tick
-        None => config.last()?,
-        // longer streams are counted by their ticks, which is no less
-        Some(_) if config.last()? > MOST_COUNTED => config.last()?,
-        Some(_) => i64::try_from(released.count()).unwrap_or(i64::MAX),
-    };
-    Some(format_rational(&(alone(config) * Rational::from(ticks))))
-}
-
-/// Ticks of which it is looked up one by one how many a daily cap lets through.
-const MOST_COUNTED: i64 = 1 << 20;
-
-/// The loss when a unit's events of a tick are added or removed.
-fn alone(config: &Config) -> Rational {
-    match config.relation {
-        Relation::AddRemove => config.epsilon.clone(),
-        Relation::ReplaceOne => &config.epsilon / Rational::from(2_u8),
-    }
 }
 
 /// A paid session, or a simulation.
@@ -342,134 +234,6 @@ fn recent(config: &Config, options: &Options) -> Result<(), Refusal> {
         .for_key("ticks.start")
         .accepting("Write a start near now, check `time_unit`, or raise `max_ahead`."))
 }
-
-/// Makes the folders of what will be written, and finds out that it can be, before anything is paid.
-fn places(config: &Config) -> Result<(), Failure> {
-    let out = &config.output;
-    let releases = out.releases.iter().map(|p| ("releases", p));
-    let files: Vec<(&str, &std::path::PathBuf)> = releases
-        .chain([
-            ("state", &out.state),
-            ("ledger", &out.ledger),
-            ("dead_letters", &out.dead_letters),
-        ])
-        .collect();
-    for (_, path) in &files {
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(|e| file_failed(path, "cannot be written", e))?;
-        }
-    }
-    let (source, folder) = match &config.source.input {
-        Input::Standard => (None, false),
-        Input::Path(path) => {
-            let failed = |e| file_failed(path, "events cannot be read", e);
-            let facts = fs::metadata(path).map_err(failed)?;
-            let folder = facts.is_dir();
-            if !folder && !facts.is_file() {
-                return Err(Refusal::request(format!(
-                    "{} is neither a file nor a folder",
-                    path.display()
-                ))
-                .for_key("source.path")
-                .accepting("Write path = \"-\" and lead it to standard input.")
-                .into());
-            }
-            (Some(fs::canonicalize(path).map_err(failed)?), folder)
-        }
-    };
-    let real: Vec<PathBuf> = files.iter().map(|(_, path)| real_path(path)).collect();
-    let beside = |path: &Path, endings: &[&str]| -> Vec<PathBuf> {
-        let named = |ending: &&str| {
-            let mut name = real_path(path).into_os_string();
-            name.push(ending);
-            PathBuf::from(name)
-        };
-        endings.iter().map(named).collect()
-    };
-    let log = ["-wal", "-shm", "-journal", ".head", ".head.new", ".owners"];
-    let taken = [beside(&out.state, &log), beside(&out.ledger, &log)].concat();
-    for ((i, (name, path)), here) in files.iter().enumerate().zip(&real) {
-        let refuse = |what: String| Refusal::request(what).for_key(name);
-        if let Some(at) = real.iter().skip(i + 1).position(|p| p == here) {
-            return Err(refuse(format!(
-                "`{name}` and `{}` name the same file, {}; give each a file of its own",
-                files.get(i + 1 + at).map_or("", |f| f.0),
-                path.display()
-            ))
-            .into());
-        }
-        if taken.contains(here) {
-            let what = "is a file that the state or the ledger keeps beside itself";
-            return Err(refuse(format!("`{name}`, {}, {what}", path.display()))
-                .accepting("Give it another name.")
-                .into());
-        }
-        let read = match &source {
-            Some(source) if folder => here.parent() == Some(source),
-            source => source.as_ref() == Some(here),
-        };
-        if read {
-            return Err(refuse(format!(
-                "`{name}`, {}, would be read as events: it is {}",
-                path.display(),
-                if folder {
-                    "in the folder that is read"
-                } else {
-                    "the source"
-                }
-            ))
-            .accepting("Write it outside of what is read.")
-            .into());
-        }
-        if fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
-            return Err(refuse(format!("`{name}`, {}, is no file", path.display()))
-                .accepting("Name a file; without `releases` lines go to standard output.")
-                .into());
-        }
-        if *name == "releases" {
-            let mut options = OpenOptions::new();
-            options.append(true).create(true);
-            let opened = options.open(path);
-            opened.map_err(|e| file_failed(path, "cannot be written", e))?;
-        }
-    }
-    Ok(())
-}
-
-/// Fails if a file of events is shorter than what was read of it in an earlier run.
-fn reaches(input: &Input, reached: &Place) -> Result<(), Failure> {
-    let Input::Path(path) = input else {
-        return Ok(());
-    };
-    let file = if path.is_dir() {
-        path.join(&reached.file)
-    } else {
-        path.clone()
-    };
-    match fs::metadata(&file) {
-        Ok(facts) if facts.is_file() && facts.len() < reached.offset => Err(replaced(&file)),
-        _ => Ok(()),
-    }
-}
-
-/// The path without links, of a file that may not be there yet in a folder that is.
-fn real_path(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    // also links to what is not there yet
-    for _ in 0..MOST_LINKS {
-        let Ok(target) = fs::read_link(&path) else {
-            break;
-        };
-        path = path.parent().unwrap_or(Path::new("")).join(target);
-    }
-    let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
-    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
-    let inside = folder.ok().zip(path.file_name()).map(|(f, n)| f.join(n));
-    fs::canonicalize(&path).ok().or(inside).unwrap_or(path)
-}
-
-/// Links that are followed to the end of a path.
-const MOST_LINKS: usize = 40;
 
 fn ledger(config: &Config) -> Result<Ledger, Failure> {
     let path = &config.output.ledger;
@@ -826,119 +590,5 @@ impl Loop<'_> {
         let mut file = OpenOptions::new().append(true).open(path).map_err(failed)?;
         let record = json!({"file": place.file, "offset": place.offset, "why": why, "line": line});
         writeln!(file, "{record}").map_err(failed)
-    }
-}
-
-/// Where released lines go; never two values for a tick.
-struct Publisher {
-    out: Box<dyn Write + Send>,
-    path: std::path::PathBuf,
-    /// Ticks published before this run.
-    done: i64,
-}
-
-impl Publisher {
-    fn open(config: &Config, store: &Store) -> Result<Self, Failure> {
-        let ticks = store.progress()?.ticks;
-        let Some(path) = &config.output.releases else {
-            return Ok(Self {
-                out: Box::new(std::io::stdout()),
-                path: "standard output".into(),
-                // the last committed tick is repeated, with the same value: it may not have arrived
-                done: (ticks - 1).max(0),
-            });
-        };
-        let failed = |e| file_failed(path, "releases cannot be written", e);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(failed)?;
-        let (done, complete, head) = published(&file, path)?;
-        if done <= ticks && store.head(done)? != Some(head) {
-            return Err(foreign(path));
-        }
-        if done > ticks {
-            return Err(Refusal::policy("the releases are ahead of the state file, which must be an older copy; going on could release a tick twice with different noise")
-                .in_file(path)
-                .accepting("Restore the newest state file, or give the stream another name.")
-                .into());
-        }
-        // an unfinished last line is written again, if it is one of ours
-        let mut tail = Vec::new();
-        file.seek(SeekFrom::Start(complete)).map_err(failed)?;
-        file.read_to_end(&mut tail).map_err(failed)?;
-        let next = store.line(done)?.unwrap_or_default();
-        if !next.as_bytes().starts_with(&tail) {
-            return Err(foreign(path));
-        }
-        file.set_len(complete).map_err(failed)?;
-        file.seek(SeekFrom::Start(complete)).map_err(failed)?;
-        Ok(Self {
-            out: Box::new(std::io::BufWriter::new(file)),
-            path: path.clone(),
-            done,
-        })
-    }
-
-    /// A line that was committed in an earlier run.
-    fn again(&mut self, tick: i64, body: &str) -> Result<(), Failure> {
-        if tick < self.done {
-            return Ok(());
-        }
-        self.publish(tick, body)
-    }
-
-    fn publish(&mut self, _tick: i64, body: &str) -> Result<(), Failure> {
-        let path = self.path.clone();
-        let failed = |e| file_failed(&path, "releases cannot be written", e);
-        writeln!(self.out, "{body}").map_err(failed)?;
-        self.out.flush().map_err(failed)
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        let path = &self.path;
-        self.out
-            .flush()
-            .map_err(|e| file_failed(path, "releases cannot be written", e))
-    }
-}
-
-fn foreign(path: &Path) -> Failure {
-    Refusal::policy(
-        "the file holds something that is not a release of this stream, or that was changed",
-    )
-    .in_file(path)
-    .accepting("Restore it, or name another file: it will be written again from the state.")
-    .into()
-}
-
-/// How many ticks a file of releases holds, the bytes of its complete lines, and the head of their chain.
-fn published(file: &File, path: &Path) -> Result<(i64, u64, [u8; 32]), Failure> {
-    let failed = |e| file_failed(path, "releases cannot be read", e);
-    let (mut ticks, mut bytes, mut head) = (0, 0, [0; 32]);
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line).map_err(failed)?;
-        if read == 0 || line.last() != Some(&b'\n') {
-            return Ok((ticks, bytes, head));
-        }
-        let tick = serde_json::from_slice::<Line>(&line).map(|l| l.tick);
-        match tick {
-            Ok(tick) if tick == ticks => ticks += 1,
-            _ => {
-                return Err(Refusal::policy("the file holds something other than the releases of this stream, one line per tick")
-                    .in_file(path)
-                    .accepting("Name another file.")
-                    .into());
-            }
-        }
-        bytes += read as u64;
-        let body = std::str::from_utf8(&line).unwrap_or_default();
-        head = chain(&head, body.trim_end_matches('\n'));
     }
 }

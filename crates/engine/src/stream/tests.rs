@@ -11,8 +11,9 @@ use reticent_ledger::Ledger;
 use super::analysis::Line;
 use super::clock::Watch;
 use super::config::Config;
-use super::run::{Options, Running, run, statement};
+use super::run::{Options, Running, run};
 use super::source::{Place, Read1, Reader, Row};
+use super::statement::statement;
 use super::store::{Opening, Store};
 use crate::failure::Failure;
 
