@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reticent_accounting::{Currency, Relation, Size};
 use reticent_engine::books;
 use reticent_engine::resolve::{Entry, Resolved};
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::{Expr, Part, RowProgram, SplitBy};
 use reticent_mechanisms::rows::{Batch, Cells, MISSING_CODE, MISSING_INTEGER, Schema};
 use reticent_mechanisms::source::{Memory, Order, RowSource};
 use reticent_mechanisms::{Answer, Context, Simulated, Unit, simulate};
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::Prepared;
 use sha2::{Digest, Sha256};
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::DesignSpec;
 use serde_json::Value;
 

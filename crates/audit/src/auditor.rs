@@ -24,8 +24,8 @@ mod steps;
 mod streams;
 
 use rayon::prelude::*;
-use reticent_laws::{Distribution, Window, enumerate};
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::{Distribution, Seeded, Window, enumerate};
+use reticent_noise::Noise;
 use serde::Serialize;
 
 use crate::AuditError;

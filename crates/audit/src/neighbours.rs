@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Price, Rational, Relation, sequential};
-use reticent_laws::{Distribution, Window, enumerate};
+use reticent_laws::{Distribution, Silent, Window, enumerate};
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Trace, Unit, simulate};
-use reticent_noise::{Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise, Silent};
+use reticent_noise::{Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise};
 use serde_json::Value;
 
 use crate::AuditError;

@@ -5,8 +5,9 @@
 
 use std::io::{self, Write};
 
+use reticent_laws::Seeded;
 use reticent_mechanisms::rows::{Column, Kind};
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 
 use crate::dataset::{Dataset, Unit};
 

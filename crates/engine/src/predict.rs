@@ -565,11 +565,11 @@ pub(crate) fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
 #[cfg(test)]
 mod tests {
     use reticent_accounting::{Rational, Relation};
+    use reticent_laws::Silent;
     use reticent_mechanisms::primitives::Payment;
     use reticent_mechanisms::program::RowProgram;
     use reticent_mechanisms::source::RowSource;
     use reticent_mechanisms::{Context, Simulated, Unit, simulate};
-    use reticent_noise::Silent;
     use reticent_statistics::simple::{AxisCut, AxisSpec, histogram};
     use reticent_statistics::{Facts, Prepared, naive_bayes};
     use tempfile::TempDir;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use crate::Seeded;
 use reticent_noise::{
-    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational, Seeded,
+    Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Natural, Noise, Rational,
 };
 
 use crate::{Law, Probabilities};

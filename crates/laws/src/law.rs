@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
-use reticent_noise::{Lattice, LogWeights};
+use reticent_noise::{Cell, Lattice, LogWeights};
 
 /// The law of an integer draw.
 pub trait Law {
@@ -179,6 +179,9 @@ fn rounded_mass(k: f64, s: f64) -> f64 {
 pub trait Probabilities {
     /// One number per cell, relative error about 1e-13; all zero when no cell can be chosen.
     fn probabilities(&self) -> Vec<f64>;
+
+    /// The index a choice without noise takes: the first cell of largest weight (0 when no cell can be chosen).
+    fn best(&self) -> usize;
 }
 
 impl Probabilities for LogWeights {
@@ -203,5 +206,23 @@ impl Probabilities for LogWeights {
             .collect();
         let total: f64 = weights.iter().sum();
         weights.into_iter().map(|w| w / total).collect()
+    }
+
+    fn best(&self) -> usize {
+        let Some(best) = self.best_loss() else {
+            return 0;
+        };
+        let tied = |c: &Cell| c.multiplicity > 0 && (c.loss == best || self.rate.is_zero());
+        let most = self
+            .cells
+            .iter()
+            .filter(|c| tied(c))
+            .map(|c| c.multiplicity)
+            .max()
+            .unwrap_or(0);
+        self.cells
+            .iter()
+            .position(|c| tied(c) && c.multiplicity == most)
+            .unwrap_or(0)
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! - [`Law`] and [`Probabilities`] describe one draw.
 //! - [`enumerate()`] runs a program once for every combination of its draws: the exact [`Distribution`] of its output.
+//! - [`Seeded`] and [`Silent`] are noise for simulation on public data: reproducible, and off.
 //! - [`Recorder`] and [`Tape`] run the same code with the same noise on another table.
 //!
 //! ```
@@ -23,8 +24,10 @@
 
 mod enumerate;
 mod law;
+mod simulation;
 mod tape;
 
 pub use enumerate::{Distribution, Window, enumerate};
 pub use law::{Law, Probabilities};
+pub use simulation::{Seeded, Silent};
 pub use tape::{Recorder, Tape};

@@ -1,6 +1,7 @@
 //! Recording random words and replaying them.
 
-use reticent_noise::{Noise, Seeded};
+use crate::Seeded;
+use reticent_noise::Noise;
 
 /// Replays recorded words, so that the same code runs with the same noise on another table.
 #[derive(Debug, Clone)]

@@ -83,7 +83,7 @@ fn buy_terms<A: Send>(
     let rows = cells.first().map_or(0, |c| if let Cells::Real(v) = c { v.len() } else { 0 });
     let source = Memory::new(schema, vec![Batch::new(rows, cells)]);
     let step = Step(fold, event, purchase, std::sync::Mutex::new(None));
-    let mut noise = reticent_noise::Seeded::new(7);
+    let mut noise = reticent_laws::Seeded::new(7);
     simulate(&source, Unit::Row, &context(), &program, &step, &mut noise).unwrap();
     step.3.into_inner().unwrap().unwrap()
 }

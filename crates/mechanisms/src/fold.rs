@@ -499,7 +499,8 @@ pub(crate) fn limits(sum: &CellSum, bounds: &[Interval]) -> Vec<(i64, i64)> {
     reason = "small test data"
 )]
 mod tests {
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     use super::*;
 

@@ -162,7 +162,8 @@ fn flush(product: &DMatrix<f64>, state: &mut State) {
 mod tests {
     use super::*;
     use crate::fold::Fold;
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     fn table(n: usize, columns: usize, seed: u64) -> Evaluated {
         let mut noise = Seeded::new(seed);

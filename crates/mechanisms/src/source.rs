@@ -277,7 +277,8 @@ impl RowSource for Memory {
     reason = "small test data"
 )]
 mod tests {
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     use super::*;
     use crate::fold::{Axis, CellSum, Cut, FixedPoint};

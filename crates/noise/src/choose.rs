@@ -46,25 +46,6 @@ impl LogWeights {
         }
     }
 
-    /// The index a choice without noise takes: the first cell of largest weight (0 when no cell can be chosen).
-    pub fn best(&self) -> usize {
-        let Some(best) = self.best_loss() else {
-            return 0;
-        };
-        let tied = |c: &Cell| c.multiplicity > 0 && (c.loss == best || self.rate.is_zero());
-        let most = self
-            .cells
-            .iter()
-            .filter(|c| tied(c))
-            .map(|c| c.multiplicity)
-            .max()
-            .unwrap_or(0);
-        self.cells
-            .iter()
-            .position(|c| tied(c) && c.multiplicity == most)
-            .unwrap_or(0)
-    }
-
     /// `|rate|`.
     fn speed(&self) -> Rational {
         if self.rate < Rational::ZERO {

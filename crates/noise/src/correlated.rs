@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn more_bits_change_nothing() {
         let d = of(&[&[1 << 40, 3 << 38, -7], &[1 << 39, 1 << 41, 5]], 3, 11);
-        let mut noise = crate::Seeded::new(79);
+        let mut noise = crate::source::tests::Fixed::new(79);
         let mut undecided = 0;
         for _ in 0..200 {
             let mut normals: Vec<_> = (0..3)

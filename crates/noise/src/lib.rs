@@ -4,8 +4,8 @@
 //! with a rigorous enclosure of the ideal real value, and asks for more bits until the integer answer
 //! is decided. Nothing here sees private data, with one exception that says so: the law of [`Correlated`] rows.
 //!
-//! - [`Noise`] is the one interface of mechanisms to randomness: [`Draws`] for releases, [`Seeded`] for
-//!   simulations, [`Silent`] for noise off. Replay and exact output laws: crate `reticent-laws`.
+//! - [`Noise`] is the one interface of mechanisms to randomness: [`Draws`] for releases. Simulation,
+//!   replay and exact output laws: crate `reticent-laws`.
 //! - [`Lattice`] names the distributions on the integers, [`Scale`] their parameter.
 //! - [`exact`] holds the samplers, `fast` and `refine` the floating-point and big-integer enclosures that carry them.
 //!
@@ -57,7 +57,7 @@ pub use correlated::Correlated;
 pub use lattice::Lattice;
 pub use refine::GammaNorm;
 pub use scale::{NoiseError, Scale};
-pub use source::{Draws, Noise, Seeded, Silent};
+pub use source::{Draws, Noise};
 
 /// A whole number of any size.
 pub type Natural = dashu::integer::UBig;

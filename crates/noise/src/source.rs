@@ -1,4 +1,4 @@
-//! Sources of random bits: the operating system, a seed, and none.
+//! The interface of mechanisms to random bits, and the one source that releases draw from: the operating system.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -54,36 +54,6 @@ pub trait Noise {
     /// A draw of `d`, rounded to the nearest integer.
     fn cauchy(&mut self, d: &Cauchy) -> i128 {
         cauchy::cauchy(d, self)
-    }
-}
-
-impl<N: Noise + ?Sized> Noise for &mut N {
-    fn bits(&mut self) -> u64 {
-        (**self).bits()
-    }
-    fn lattice(&mut self, d: &Lattice) -> i128 {
-        (**self).lattice(d)
-    }
-    fn exceeds(&mut self, d: &Lattice, bound: i128) -> bool {
-        (**self).exceeds(d, bound)
-    }
-    fn choose(&mut self, w: &LogWeights) -> usize {
-        (**self).choose(w)
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        (**self).below(n)
-    }
-    fn pick(&mut self, weights: &[UBig]) -> usize {
-        (**self).pick(weights)
-    }
-    fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
-        (**self).vector(d)
-    }
-    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
-        (**self).rows(d)
-    }
-    fn cauchy(&mut self, d: &Cauchy) -> i128 {
-        (**self).cauchy(d)
     }
 }
 
@@ -194,78 +164,26 @@ impl Noise for Draws {
     }
 }
 
-/// Reproducible random bits for simulation on public data only: never for a release.
-#[derive(Debug, Clone)]
-pub struct Seeded {
-    stream: ChaCha20Rng,
-}
-
-impl Seeded {
-    /// The first stream of a seed.
-    pub fn new(seed: u64) -> Self {
-        Self::stream(seed, 0)
-    }
-
-    /// One of 2^64 streams of a seed, all different.
-    pub fn stream(seed: u64, stream: u64) -> Self {
-        let mut key = [0; 32];
-        for (place, byte) in key.iter_mut().zip(
-            seed.to_le_bytes()
-                .into_iter()
-                .chain(*b"reticent simulation stream"),
-        ) {
-            *place = byte;
-        }
-        let mut generator = ChaCha20Rng::from_seed(key);
-        generator.set_stream(stream);
-        Self { stream: generator }
-    }
-}
-
-impl Noise for Seeded {
-    fn bits(&mut self) -> u64 {
-        self.stream.next_u64()
-    }
-}
-
-/// Noise off: every draw is zero, every choice the best cell or the first that is possible. For simulation on public data only.
-///
-/// Its bits are all zero, which no sampler of [`exact`] that waits for a nonzero bit can end on: draw through the trait.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl Noise for Silent {
-    fn bits(&mut self) -> u64 {
-        0
-    }
-    fn lattice(&mut self, _: &Lattice) -> i128 {
-        0
-    }
-    fn choose(&mut self, w: &LogWeights) -> usize {
-        w.best()
-    }
-    fn below(&mut self, _: u64) -> u64 {
-        0
-    }
-    fn pick(&mut self, weights: &[UBig]) -> usize {
-        weights.iter().position(|w| !w.is_zero()).unwrap_or(0)
-    }
-    fn vector(&mut self, d: &GammaNorm) -> Vec<i128> {
-        vec![0; d.dimension]
-    }
-    fn rows(&mut self, d: &Correlated) -> Vec<i128> {
-        vec![0; d.rows.saturating_mul(d.dimension)]
-    }
-    fn cauchy(&mut self, d: &Cauchy) -> i128 {
-        d.centre()
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+
+    /// Fixed bits for the tests of what this crate hides; the others use the `Seeded` of `reticent-laws`.
+    pub(crate) struct Fixed(ChaCha20Rng);
+
+    impl Fixed {
+        pub(crate) fn new(seed: u64) -> Self {
+            Self(ChaCha20Rng::seed_from_u64(seed))
+        }
+    }
+
+    impl Noise for Fixed {
+        fn bits(&mut self) -> u64 {
+            self.0.next_u64()
+        }
+    }
 
     static PROCESS: AtomicU32 = AtomicU32::new(1);
 

@@ -54,7 +54,7 @@ impl People {
 
     fn release(&self, prepared: &Prepared) -> Value {
         let program = RowProgram { terms: prepared.terms.clone(), ..RowProgram::default() };
-        let mut noise = reticent_noise::Seeded::new(7);
+        let mut noise = reticent_laws::Seeded::new(7);
         let Simulated((answer, _)) =
             simulate(&self.source, Unit::Row, &self.context, &program, prepared.mechanism.as_ref(), &mut noise).unwrap();
         answer.value

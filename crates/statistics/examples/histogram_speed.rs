@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Context, Unit, simulate};
-use reticent_noise::Seeded;
 use reticent_statistics::Facts;
 use reticent_statistics::histogram::{Config, Domain, Method, Workload, prepare};
 use reticent_statistics::simple::{AxisCut, AxisSpec};

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::{Change, Payment, Sides, Test, ThresholdTests};
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Context, Unit, simulate};
-use reticent_noise::{Cauchy, Lattice, Noise, Scale, Seeded};
+use reticent_noise::{Cauchy, Lattice, Noise, Scale};
 use reticent_statistics::selection::{self, top_k};
 use reticent_statistics::simple::{
     AxisCut, AxisSpec, Bisect, BoundsConfig, Search, bisected_quantiles, bounds_by, quantiles,

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Silent;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Context, Simulated, Unit, simulate};
-use reticent_noise::{Draws, Noise, Silent};
+use reticent_noise::{Draws, Noise};
 use reticent_statistics::Facts;
 use reticent_statistics::features::Items;
 use reticent_statistics::naive_bayes::{self, Classifier, Config, Spec};

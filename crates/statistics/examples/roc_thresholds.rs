@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use reticent_accounting::{Relation, parse_decimal};
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Context, Simulated, Unit, simulate};
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::roc::{Config, Thresholds, prepare};
 use reticent_statistics::{Facts, Score};
 

@@ -10,11 +10,12 @@
 )]
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::stream::{
     Forest, Group, GroupNoise, Grouper, Mark, PARTS, Plan, Session, Split, State, Stream,
 };
-use reticent_noise::{Lattice, Noise, Scale, Seeded};
+use reticent_noise::{Lattice, Noise, Scale};
 use reticent_statistics::streams::{Bank, GroupSmoother, Hierarchy, Kernel, Size, Smoother};
 
 /// Processor time of this process in seconds (Linux; in steps of 10 ms), or 0: other work on the machine does not count.

@@ -212,8 +212,9 @@ fn accuracy(tables: &[Value]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use reticent_accounting::{Currency, Relation};
+    use reticent_laws::Seeded;
     use reticent_mechanisms::Context;
-    use reticent_noise::{Noise, Seeded};
+    use reticent_noise::Noise;
 
     use super::*;
 

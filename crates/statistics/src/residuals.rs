@@ -13,12 +13,12 @@ mod frame;
 pub mod moments;
 
 use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, split};
-use reticent_laws::Law;
+use reticent_laws::{Law, Seeded};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Counts, Linear, Payment};
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use serde_json::{Value, json};
 
 use crate::common::{

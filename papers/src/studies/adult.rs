@@ -4,9 +4,9 @@ use reticent_accounting::{Currency, Relation, Size};
 use reticent_engine::formula::{self, Design, Family};
 use reticent_engine::kinds::KindSpec;
 use reticent_engine::model::Model;
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Part;
-use reticent_noise::Seeded;
 use reticent_statistics::{DesignSpec, Facts, Score, logistic};
 use serde_json::json;
 

@@ -6,8 +6,9 @@
 
 use rayon::prelude::*;
 use reticent_accounting::Relation;
+use reticent_laws::Seeded;
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::binned;
 use serde_json::Value;
 

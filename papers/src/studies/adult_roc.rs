@@ -6,9 +6,10 @@
 
 use rayon::prelude::*;
 use reticent_accounting::Relation;
+use reticent_laws::Seeded;
 use reticent_mechanisms::Answer;
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::roc;
 use serde_json::Value;
 

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Rational, Relation, Size, parse_decimal};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::histogram::{Config, Domain, Method, Workload, prepare};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{Facts, Prepared};

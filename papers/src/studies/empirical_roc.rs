@@ -1,11 +1,12 @@
 //! Figures 7 and 8 and Table 1 of the same paper: the area between the true and the private ROC curve of a test part.
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Lattice, Noise, Scale, Seeded};
+use reticent_noise::{Lattice, Noise, Scale};
 use reticent_statistics::{Score, roc};
 use serde_json::Value;
 

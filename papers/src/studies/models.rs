@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Relation, Size, rational_to_f64};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
-use reticent_noise::{Seeded, Silent};
 use reticent_statistics::{Facts, Prepared, linear, logistic};
 use serde_json::Value;
 

@@ -17,11 +17,11 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use reticent_accounting::{Rational, Relation, parse_rational};
+use reticent_laws::Seeded;
 use reticent_mechanisms::stream::{
     Forest, Grouper, Mark, PARTS, Plan, Session, Split, State, Stream,
 };
 use reticent_mechanisms::{Context, Simulated};
-use reticent_noise::Seeded;
 use reticent_statistics::streams::{
     BackwardSmoother, Bank, BlendedSum, GroupSmoother, JumpProbability, Kernel, Size, Smoother,
     Towards, WindowSumSmoother, area, baselines, low_signal_score,

@@ -5,8 +5,9 @@
 //! income (errors are skewed and grow with education), so this asks more of the intervals than their theory.
 
 use rayon::prelude::*;
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use serde_json::Value;
 
 use super::pums::Pums;

@@ -7,8 +7,9 @@
 use rayon::prelude::*;
 use reticent_accounting::Relation;
 use reticent_engine::model::Model;
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::residuals;
 use serde_json::Value;
 

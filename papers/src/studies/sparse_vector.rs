@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use reticent_audit::attacks::histogram;
 use reticent_audit::attacks::reconstruct::{Config, exact_prefix, reconstruct, success, unbroken};
-use reticent_noise::{Lattice, Noise, Rational, Scale, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::{Lattice, Noise, Rational, Scale};
 
 use crate::public::examples;
 use crate::real;

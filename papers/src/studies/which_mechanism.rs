@@ -11,12 +11,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Rational, Relation, Size};
 use reticent_audit::picture::{Axis, Chart};
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::counters::Method;
 use reticent_statistics::simple::{AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{

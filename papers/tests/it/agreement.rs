@@ -2,7 +2,7 @@
 //! histograms and least squares, one result.
 
 use reticent_accounting::Relation;
-use reticent_noise::{Seeded, Silent};
+use reticent_laws::{Seeded, Silent};
 use reticent_papers::studies::{adult_binned, adult_roc, pums_linear, pums_residuals};
 use serde_json::Value;
 

@@ -3,7 +3,8 @@
 
 use reticent_accounting::Relation;
 use reticent_audit::alarms::{at_least, at_most};
-use reticent_noise::{Lattice, Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::{Lattice, Noise};
 use reticent_papers::studies::{
     adult_binned, adult_roc, dpbench, pums_linear, pums_residuals, roc,
 };

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use reticent_noise::{NoiseError, Rational, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::{NoiseError, Rational};
 use serde_json::{Value, json};
 
 use super::people::Person;

@@ -464,7 +464,7 @@ fn models_and_sums() -> Vec<Broken> {
                 let mut labels = [true; 20];
                 labels[7] = last;
                 [1, 2].map(|seed| {
-                    models::single_class_branch(&labels, &mut reticent_noise::Seeded::new(seed))
+                    models::single_class_branch(&labels, &mut reticent_laws::Seeded::new(seed))
                 })
             };
             let (bare, noisy) = (twice(true), twice(false));

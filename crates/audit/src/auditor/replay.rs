@@ -1,7 +1,7 @@
 //! Same random tape, two tables: a mechanism may draw different noise only where its outputs already differ.
 
-use reticent_laws::Recorder;
-use reticent_noise::{Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Noise, Seeded};
+use reticent_laws::{Recorder, Seeded};
+use reticent_noise::{Cauchy, Correlated, GammaNorm, Lattice, LogWeights, Noise};
 use serde::Serialize;
 
 use super::Auditable;

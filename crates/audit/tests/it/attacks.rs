@@ -11,7 +11,8 @@ use reticent_audit::attacks::roc::{Scored, curve, infer};
 use reticent_audit::attacks::{gptt, histogram, show};
 use reticent_audit::broken::Split;
 use reticent_audit::broken::floats::{naive_laplace, reachable};
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::Noise;
 
 #[test]
 fn gptt_by_closed_form_and_by_quadrature() {

@@ -65,7 +65,7 @@ fn sparse_vector_with_inner_reset_is_flagged() {
         &epsilon,
         2,
         |_| true,
-        &mut reticent_noise::Seeded::new(1),
+        &mut reticent_laws::Seeded::new(1),
     );
     assert_eq!(answers.unwrap(), vec![true; 50]);
 }

@@ -8,8 +8,8 @@ use reticent_audit::broken::partitions::{Stage, clamped_loss};
 use reticent_audit::broken::{self, clusters, models, pruning};
 use reticent_audit::density::{gaussian_delta, gaussian_sigma};
 use reticent_audit::neighbours::losses;
-use reticent_laws::{Recorder, Window, enumerate};
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::{Recorder, Seeded, Window, enumerate};
+use reticent_noise::Noise;
 
 fn close(found: f64, wanted: f64, tolerance: f64) {
     assert!((found - wanted).abs() < tolerance, "{found}, not {wanted}");
@@ -233,7 +233,7 @@ fn printed_residual_bins() {
     let law = |records: &[(i64, i64)]| {
         enumerate(Window::Tail(1e-14), |noise| {
             // one number of the three is enough for a lower bound
-            let mut rest = reticent_noise::Silent;
+            let mut rest = reticent_laws::Silent;
             let mut only = First(noise, &mut rest, true);
             broken::printed_bin_release((126, 128), records, &mut only).unwrap()[0]
         })

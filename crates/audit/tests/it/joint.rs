@@ -3,8 +3,8 @@
 use super::*;
 use reticent_audit::neighbours::FLOOR;
 use reticent_audit::purchases::Purchase;
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::JointSelection;
-use reticent_noise::Seeded;
 
 use super::selection::*;
 

@@ -6,10 +6,10 @@ use super::*;
 use reticent_audit::broken;
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::real;
+use reticent_laws::Seeded;
 use reticent_mechanisms::fold::Shorten;
 use reticent_mechanisms::primitives::LeastSquares;
 use reticent_mechanisms::rows::Schema;
-use reticent_noise::Seeded;
 
 /// Records (x, y) on a grid of 2^−10, an intercept coordinate of g, Q = g² + ½ or less.
 fn fit(

@@ -15,6 +15,7 @@ use reticent_accounting::{
 };
 use reticent_audit::density::gaussian_epsilon;
 use reticent_audit::tables::{id, real};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{Payment, SecondMoments};
 use reticent_mechanisms::program::{Expr, RowProgram};
@@ -23,7 +24,7 @@ use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{
     Answer, Context, Desk, DeskError, FoldId, Mechanism, Trace, Unit, simulate,
 };
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, linear, logistic, roc, simple,

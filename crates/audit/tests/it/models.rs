@@ -5,10 +5,11 @@
 use super::*;
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{neighbours, real};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::fold::Shorten;
 use reticent_mechanisms::primitives::{NormMoments, Objective, OutputPerturbation};
 use reticent_mechanisms::rows::Schema;
-use reticent_noise::{GammaNorm, Noise, Seeded, Silent};
+use reticent_noise::{GammaNorm, Noise};
 
 pub(super) fn vector(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {
     let source = audit.universe.source(table);

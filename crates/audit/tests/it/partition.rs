@@ -239,7 +239,7 @@ fn reference_costs() {
         );
         let (value, _) = audit
             .with(Relation::AddRemove, |case| {
-                case.run(&audit.universe.source(&x), &mut reticent_noise::Silent)
+                case.run(&audit.universe.source(&x), &mut reticent_laws::Silent)
             })
             .unwrap();
         let (mut start, mut cost) = (0, 0.0);

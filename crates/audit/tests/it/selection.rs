@@ -11,10 +11,10 @@ use reticent_accounting::Both;
 use reticent_audit::neighbours::{FLOOR, TAIL};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{id, real};
-use reticent_laws::{Distribution, Window, enumerate};
+use reticent_laws::{Distribution, Seeded, Window, enumerate};
 use reticent_mechanisms::primitives::{Change, Rule, Selection, Sides, ThresholdTests};
 use reticent_mechanisms::rows::Schema;
-use reticent_noise::{Lattice, Noise, Scale, Seeded};
+use reticent_noise::{Lattice, Noise, Scale};
 
 pub(crate) type Ranges = Vec<std::ops::Range<usize>>;
 

@@ -5,10 +5,11 @@
 use super::*;
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{neighbours, real};
+use reticent_laws::Seeded;
 use reticent_mechanisms::fold::Shorten;
 use reticent_mechanisms::primitives::Sketch;
 use reticent_mechanisms::rows::Schema;
-use reticent_noise::{Correlated, Noise, Seeded};
+use reticent_noise::{Correlated, Noise};
 
 const DELTA: f64 = 1e-4;
 

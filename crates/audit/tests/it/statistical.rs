@@ -11,8 +11,8 @@ use reticent_audit::alarms::{self, Hits, epsilon_at_least};
 use reticent_audit::canary::Weakened;
 use reticent_audit::neighbours::TAIL;
 use reticent_audit::purchases::Purchase;
-use reticent_laws::{Distribution, Window, enumerate};
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::{Distribution, Seeded, Window, enumerate};
+use reticent_noise::Noise;
 
 const RUNS: u64 = 100_000;
 const FALSE_ALARM: f64 = 1e-9;

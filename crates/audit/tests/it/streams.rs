@@ -3,12 +3,12 @@
 use reticent_accounting::Relation;
 use reticent_audit::canary::Weakened;
 use reticent_audit::stream::{Change, Events, Laws, biased_prune, cut, printed_prune, run};
-use reticent_laws::{Window, enumerate};
+use reticent_laws::{Silent, Window, enumerate};
 use reticent_mechanisms::stream::Mark::{Alone, Joined, Opened};
 use reticent_mechanisms::stream::{
     Forest, Grouper, Mark, PARTS, Plan, Session, Split, Stream, StreamError, Ticked,
 };
-use reticent_noise::{Lattice, Noise, Silent};
+use reticent_noise::{Lattice, Noise};
 use reticent_statistics::streams::pruned_plan;
 
 use super::*;

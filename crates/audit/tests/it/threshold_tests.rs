@@ -2,8 +2,8 @@
 
 use super::*;
 use reticent_audit::purchases::Purchase;
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::{Change, Sides, Test, ThresholdTests};
-use reticent_noise::Seeded;
 
 use super::merged_bins::bins_step;
 use super::selection::*;

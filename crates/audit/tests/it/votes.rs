@@ -3,11 +3,12 @@
 use super::*;
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::real;
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::{Ask, Family, Question, Votes};
 use reticent_mechanisms::rows::{Batch, Cells, Schema};
 use reticent_mechanisms::simulate;
 use reticent_mechanisms::source::Memory;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use std::sync::Arc;
 
 fn step(groups: u32, question: Question, epsilon: Rational, seed: u64) -> Votes {

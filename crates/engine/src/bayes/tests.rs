@@ -1,11 +1,12 @@
 //! A released model is the classifier it was made from.
 
 use reticent_accounting::Relation;
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Missing};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Context, Simulated, Unit, simulate};
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::naive_bayes::Classifier;
 
 use super::*;

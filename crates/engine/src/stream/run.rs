@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reticent_accounting::{Cost, Currency};
+use reticent_laws::Seeded;
 use reticent_ledger::{Identity, Ledger, RequestId};
 use reticent_mechanisms::Simulated;
 use reticent_mechanisms::stream::{
     Checked, Live, Opened, Order, PARTS, Plan, Session, State, StreamError, Tally, Ticked,
 };
-use reticent_noise::Seeded;
 use serde_json::json;
 
 use super::analysis::{Analysis, Line};

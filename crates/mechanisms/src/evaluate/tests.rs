@@ -1,4 +1,5 @@
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::Noise;
 
 use super::*;
 use crate::program::{Function, Split};

@@ -166,7 +166,8 @@ pub(crate) fn value(w: i128) -> f64 {
 mod tests {
     use super::*;
     use crate::source::Held;
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     fn table(n: usize, d: usize, kind: &str) -> Held {
         let mut noise = Seeded::new(n as u64);

@@ -292,7 +292,8 @@ mod tests {
     use dashu::integer::UBig;
     use reticent_accounting::Rational;
     use reticent_accounting::exp::{exp_lower, exp_upper};
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     /// A table of `d` columns in ±1 and an outcome, in blocks of the given lengths.
     fn held(lengths: &[usize], d: usize, seed: u64) -> Held {

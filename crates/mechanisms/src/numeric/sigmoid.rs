@@ -114,7 +114,8 @@ mod tests {
     use dashu::integer::{IBig, UBig};
     use reticent_accounting::Rational;
     use reticent_accounting::exp::{exp_lower, exp_upper, ln_lower, ln_upper};
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     fn rational(x: u128, bits: usize) -> Rational {
         Rational::from_parts(IBig::from(x), UBig::ONE << bits)

@@ -322,7 +322,8 @@ impl Desk<'_> {
 )]
 mod tests {
     use super::*;
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     /// Moments of `n` rows of `p` coordinates (the first ½) and a response, on the grid 2^−10.
     fn triangle(n: usize, p: usize, seed: u64, outcome: impl Fn(&[i128]) -> i128) -> Vec<i128> {

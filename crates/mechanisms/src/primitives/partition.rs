@@ -297,7 +297,8 @@ impl Desk<'_> {
 #[cfg(test)]
 #[allow(clippy::cast_precision_loss, reason = "small test data")]
 mod tests {
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     use super::*;
 

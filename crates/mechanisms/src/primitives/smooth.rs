@@ -307,7 +307,8 @@ fn misfit() -> DeskError {
 )]
 mod tests {
     use reticent_accounting::{parse_rational, rational_to_f64};
-    use reticent_noise::{Noise, Seeded};
+    use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     use super::*;
 

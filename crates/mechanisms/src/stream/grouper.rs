@@ -226,7 +226,8 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use reticent_noise::{Scale, Seeded, Silent};
+    use reticent_laws::{Seeded, Silent};
+    use reticent_noise::Scale;
 
     use super::Mark::{Alone, Joined, Opened};
     use super::*;

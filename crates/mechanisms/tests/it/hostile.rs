@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use reticent_accounting::{AccountingError, Cost, Currency, Event, Rational, Relation};
+use reticent_laws::Silent;
 use reticent_ledger::{Identity, Ledger, RequestId};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{
@@ -18,7 +19,6 @@ use reticent_mechanisms::{
     Answer, Context, Desk, DeskError, DoorError, FoldId, Mechanism, Private, Release, Slot, Task,
     Unit, Wanted,
 };
-use reticent_noise::Silent;
 
 use crate::table::{buy, memory};
 

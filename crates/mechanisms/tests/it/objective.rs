@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use reticent_accounting::{Rational, Relation, parse_decimal, rational_from_f64};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::primitives::Objective;
 use reticent_mechanisms::{Context, DeskError};
-use reticent_noise::{GammaNorm, Noise, Seeded, Silent};
+use reticent_noise::{GammaNorm, Noise};
 
 use crate::table::{buy, memory};
 

@@ -1,10 +1,11 @@
 //! Second moments bought whole: noise off, and the noise that is added.
 
 use reticent_accounting::{Rational, Relation, parse_decimal};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::fold::{Fold, Shorten};
 use reticent_mechanisms::primitives::{NoisyMoments, Payment, SecondMoments};
 use reticent_mechanisms::{Context, FoldId};
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 
 use crate::table::{buy, memory};
 

@@ -1,7 +1,7 @@
 //! Cauchy draws against the distribution function, and at the ends of what they take.
 
-use reticent_laws::Tape;
-use reticent_noise::{Cauchy, Noise, Rational, Seeded, Silent};
+use reticent_laws::{Seeded, Silent, Tape};
+use reticent_noise::{Cauchy, Noise, Rational};
 
 use crate::tools::fits;
 

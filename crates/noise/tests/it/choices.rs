@@ -1,7 +1,7 @@
 //! The exponential mechanism's choice.
 
-use reticent_laws::{Probabilities, Window, enumerate};
-use reticent_noise::{Cell, LogWeights, Natural, Noise, Rational, Seeded};
+use reticent_laws::{Probabilities, Seeded, Window, enumerate};
+use reticent_noise::{Cell, LogWeights, Natural, Noise, Rational};
 
 use crate::tools::{fits, ratio};
 

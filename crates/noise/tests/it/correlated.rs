@@ -1,8 +1,8 @@
 //! Gaussian rows with a given covariance. `bound` makes a false alarm of a comparison less likely than 1e-11, of the whole file 1e-9; the smallest
 //! fault caught is a deviation 5 % off in any tested direction (the negative control), hence entries of the covariance off by a tenth of the variances.
 
-use reticent_laws::Recorder;
-use reticent_noise::{Correlated, Natural, Noise, Seeded, Silent};
+use reticent_laws::{Recorder, Seeded, Silent};
+use reticent_noise::{Correlated, Natural, Noise};
 
 use crate::tools::fits;
 

@@ -85,7 +85,7 @@ fn bernoulli_exp_changes_at_its_probability() {
         let answer = |words: &[u64]| exact::bernoulli_exp(&x, &mut Tape::new(words.to_vec()));
         changes_at(&exp_neg(&x, 64), answer, &format!("exp(-{n}/{d})"));
     }
-    let mut silent = reticent_noise::Silent;
+    let mut silent = reticent_laws::Silent;
     assert!(
         exact::bernoulli_exp(&ratio(0, 1), &mut silent)
             && exact::bernoulli_exp(&-ratio(1, 3), &mut silent)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use reticent_laws::{Distribution, Window, enumerate};
-use reticent_noise::{Lattice, Noise, Seeded};
+use reticent_laws::{Distribution, Seeded, Window, enumerate};
+use reticent_noise::{Lattice, Noise};
 
 use crate::tools::scale;
 

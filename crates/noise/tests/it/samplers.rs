@@ -1,8 +1,8 @@
 //! Draws against masses. `bound` makes a false alarm of the whole file less likely than 1e-9; the smallest fault every test
 //! catches is a scale 5 % off (the negative control).
 
-use reticent_laws::{Law, Recorder};
-use reticent_noise::{Lattice, Noise, Rational, Scale, Seeded};
+use reticent_laws::{Law, Recorder, Seeded};
+use reticent_noise::{Lattice, Noise, Rational, Scale};
 
 use crate::tools::{fits, ratio, scale};
 

@@ -1,7 +1,7 @@
 //! Sources of bits.
 
-use reticent_laws::{Recorder, Tape};
-use reticent_noise::{Cell, Draws, Lattice, LogWeights, Noise, Seeded, Silent};
+use reticent_laws::{Recorder, Seeded, Silent, Tape};
+use reticent_noise::{Cell, Draws, Lattice, LogWeights, Noise};
 
 use crate::tools::{ratio, scale};
 
@@ -95,30 +95,4 @@ fn silence_is_zero() {
         (0, 0, 3)
     );
     assert!(Silent.exceeds(&d, 0) && !Silent.exceeds(&d, 1));
-}
-
-#[test]
-fn references_to_noise_are_noise() {
-    fn draw(mut noise: impl Noise) -> (i128, usize) {
-        let w = LogWeights {
-            rate: ratio(1, 1),
-            cells: vec![
-                Cell {
-                    loss: 1,
-                    multiplicity: 0,
-                },
-                Cell {
-                    loss: 1,
-                    multiplicity: 1,
-                },
-            ],
-        };
-        (
-            noise.lattice(&Lattice::Laplace(scale(1_000_000, 1))),
-            noise.choose(&w),
-        )
-    }
-    assert_eq!(draw(&mut Silent), (0, 1));
-    let dynamic: &mut dyn Noise = &mut Silent;
-    assert_eq!(draw(dynamic), (0, 1));
 }

@@ -1,6 +1,7 @@
 //! Gamma-norm vectors.
 
-use reticent_noise::{GammaNorm, Noise, Rational, Seeded, Silent};
+use reticent_laws::{Seeded, Silent};
+use reticent_noise::{GammaNorm, Noise, Rational};
 
 use crate::masses::{floats, golden};
 use crate::tools::{fits, ratio};

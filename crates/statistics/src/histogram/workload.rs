@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::Noise;
 use serde_json::{Value, json};
 
 use super::{Domain, Spread};

@@ -1,8 +1,9 @@
 //! Public rules: penalty, share of the curvature, row clip, projection.
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 
 use super::{Config, Penalty, Perturbation, Projection};
 use crate::common::{Facts, StatisticsError, clipped, size, sum_of};

@@ -22,7 +22,8 @@
 //! # References
 //! `decisions.md` §2.3, §5.1
 
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::Noise;
 
 use crate::common::size;
 

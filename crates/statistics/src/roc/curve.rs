@@ -1,7 +1,8 @@
 //! From noisy counts to vertices, area and interval.
 
 use reticent_laws::Law as _;
-use reticent_noise::{Lattice, Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::{Lattice, Noise};
 use serde_json::{Value, json};
 
 use super::band::{self, Rectangle};

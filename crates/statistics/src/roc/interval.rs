@@ -161,7 +161,7 @@ pub(super) fn with_shape(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reticent_noise::Seeded;
+    use reticent_laws::Seeded;
 
     #[test]
     fn noise_alone_excludes_nothing() {

@@ -90,7 +90,7 @@ pub fn binary_tree(
 
 #[cfg(test)]
 mod tests {
-    use reticent_noise::{Seeded, Silent};
+    use reticent_laws::{Seeded, Silent};
 
     use super::*;
 

@@ -7,9 +7,10 @@
 )]
 
 use reticent_accounting::{Rational, Relation, rational_from_f64};
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::{Counts, RangeScales, SmoothAuc};
 use reticent_mechanisms::{Context, program::Expr};
-use reticent_noise::{Cauchy, Noise, Seeded};
+use reticent_noise::{Cauchy, Noise};
 use reticent_statistics::accuracy::{QuantileMethod, Question, Setting};
 use reticent_statistics::counters::Method as TotalMethod;
 use reticent_statistics::roc::symmetric_binormal;
@@ -196,7 +197,7 @@ fn bisected_quantiles_keep_their_rank_error() {
                     .map(|(q, v)| (v - q).abs() * f64::from(n))
                     .fold(0.0, f64::max)
             };
-            let silent = error(&mut reticent_noise::Silent);
+            let silent = error(&mut reticent_laws::Silent);
             assert!(silent < 10.0, "{silent}");
             let method = match draw {
                 simple::Bisect::Exponential => QuantileMethod::Recursive,
@@ -257,7 +258,7 @@ fn areas_are_those_of_pairs() {
             serde_json::Value::Null,
         )
         .unwrap();
-        let (answer, _) = table.run(&context, &prepared, &mut reticent_noise::Silent);
+        let (answer, _) = table.run(&context, &prepared, &mut reticent_laws::Silent);
         let got = answer.value["auc"].as_f64().unwrap();
         assert!((got - want).abs() < 1e-9, "{round}: {got} {want}");
         // the binormal curve of the released area, whatever the data

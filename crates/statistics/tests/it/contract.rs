@@ -1,10 +1,10 @@
 //! What every kind keeps: exact totals, totality, no not-a-number, all purchases made.
 
 use reticent_accounting::{Cost, Currency, Rational, Relation, Size};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Seeded, Silent};
 use reticent_statistics::accuracy::QuantileMethod;
 use reticent_statistics::counters;
 use reticent_statistics::histogram::Method;

@@ -7,8 +7,9 @@
 )]
 
 use reticent_accounting::Relation;
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::Weights;
-use reticent_noise::{Lattice, Noise, Rational, Scale, Seeded};
+use reticent_noise::{Lattice, Noise, Rational, Scale};
 use reticent_statistics::counters::{BinaryTree, SquareRoot};
 
 fn column(rows: &[Vec<(usize, i128)>], cell: usize) -> Vec<i128> {

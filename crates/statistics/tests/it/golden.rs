@@ -1,10 +1,10 @@
 //! Noise off: every method equals its non-private counterpart.
 
 use reticent_accounting::Relation;
+use reticent_laws::Silent;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::{Comparison, Expr};
-use reticent_noise::Silent;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{DesignSpec, Score, binned, linear, logistic, roc, simple};
 use serde_json::Value;

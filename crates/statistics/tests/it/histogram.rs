@@ -1,9 +1,9 @@
 //! The histogram algorithms: reference vectors, closed forms, totality, prices.
 
 use reticent_accounting::{Currency, Rational, Relation, Size};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Seeded, Silent};
 use reticent_statistics::histogram::{
     Budget, Config, Domain, Method, Tree, Workload, haar, haar_inverse, hilbert_order, isotonic,
     least_squares, nonnegative, prepare,

@@ -2,10 +2,11 @@
 
 use nalgebra::{DMatrix, DVector};
 use reticent_accounting::{Currency, Rational, Relation, Size};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::covariance::{self, Released, Repair, Rows};
 use reticent_statistics::linear::{Clip, Options, Prediction, PureNoise};
 use reticent_statistics::{DesignSpec, linear, logistic};

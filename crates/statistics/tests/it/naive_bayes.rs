@@ -3,10 +3,11 @@
 #![allow(clippy::float_cmp, reason = "whole numbers kept as floats")]
 
 use reticent_accounting::{Currency, Rational, Relation};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::{Comparison, Expr};
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::features::{Items, Keep, Scoring};
 use reticent_statistics::naive_bayes::{Classifier, Config, Factor, Spec, prepare};
 use reticent_statistics::{Facts, Prepared, StatisticsError};

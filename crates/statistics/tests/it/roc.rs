@@ -1,9 +1,9 @@
 //! ROC variants, several models, and what follows from the counts.
 
 use reticent_accounting::{Currency, Relation};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Seeded, Silent};
 use reticent_statistics::histogram::Method;
 use reticent_statistics::roc::{
     Config, Examined, Thresholds, plan, prepare, prepare_several, untied,

@@ -6,10 +6,10 @@
 )]
 
 use reticent_accounting::{Cost, Currency, Rational, Relation, Size};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{Linear, Payment};
 use reticent_mechanisms::program::Expr;
-use reticent_noise::{Seeded, Silent};
 use reticent_statistics::counters::{BinaryTree, Method, SquareRoot};
 use reticent_statistics::running::{default_method, half_widths, prepare};
 use reticent_statistics::simple::{AxisCut, AxisSpec};

@@ -1,10 +1,10 @@
 //! Statistics with fixed seeds: power and false-alarm probability are stated at each test.
 
 use reticent_accounting::Relation;
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::Seeded;
 use reticent_statistics::{DesignSpec, Score, binned, linear, residuals, roc};
 use serde_json::Value;
 

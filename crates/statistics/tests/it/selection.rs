@@ -1,13 +1,14 @@
 //! Selection and threshold tests: exact without noise, and their accuracy statements by simulation.
 
 use reticent_accounting::{Currency, Rational, Relation, rational_to_f64};
+use reticent_laws::{Seeded, Silent};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
 use reticent_mechanisms::primitives::{Change, Sides, Test, ThresholdTests};
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Unit, simulate};
-use reticent_noise::{Noise, Seeded, Silent};
+use reticent_noise::Noise;
 use reticent_statistics::selection::{self, Method};
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{Facts, Prepared, sparse_vector};

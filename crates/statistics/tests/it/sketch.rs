@@ -1,9 +1,9 @@
 //! Directions of a sketch: their law, their records, odd requests.
 
 use reticent_accounting::{Currency, Rational, Relation, Size};
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::Seeded;
 use reticent_statistics::covariance::{
     Direction, ROWS, Released, Rows, SketchConfig, directions, prepare_sketch, sketch_error,
 };

@@ -1,7 +1,8 @@
 //! Smoothers against the reference values (`pegasus_examples.json`, `james_stein.json`), marks from the shipped grouper.
 
+use reticent_laws::Silent;
 use reticent_mechanisms::stream::{Group, GroupNoise, Mark};
-use reticent_noise::{Lattice, Scale, Silent};
+use reticent_noise::{Lattice, Scale};
 use reticent_statistics::streams::{GroupSmoother, Smoother, Towards, efron_morris};
 
 fn marks(counts: &[i64], theta: i64) -> Vec<Mark> {

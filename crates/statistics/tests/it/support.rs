@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reticent_accounting::{Rational, parse_decimal};
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, Schema};
 use reticent_mechanisms::source::Memory;
 use reticent_mechanisms::{Answer, Context, Simulated, Trace, Unit, simulate};
-use reticent_noise::{Noise, Seeded};
+use reticent_noise::Noise;
 use reticent_statistics::{Facts, Prepared};
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! Verified claims: the level of the test, its power, and the range.
 
 use reticent_accounting::Relation;
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
-use reticent_noise::Seeded;
 use reticent_statistics::DesignSpec;
 use reticent_statistics::verify::{self, Claim, Config, Family, Plan};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 
 use rayon::prelude::*;
 use reticent_accounting::{Relation, rational_to_f64, sketch};
+use reticent_laws::Seeded;
 use reticent_mechanisms::primitives::Payment;
-use reticent_noise::Seeded;
 use reticent_statistics::covariance::{self, Direction, SketchConfig};
 use serde_json::Value;
 

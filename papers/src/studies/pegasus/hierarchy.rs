@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use reticent_accounting::{Rational, Relation};
+use reticent_laws::Seeded;
 use reticent_mechanisms::stream::{
     Forest, Grouper, PARTS, Plan, Session, Split, State, Stream, Ticked,
 };
 use reticent_mechanisms::{Context, Simulated};
-use reticent_noise::Seeded;
 use reticent_statistics::streams::{BlendedSum, GroupedHierarchy, Hierarchy, Pruning, Smoother};
 
 use super::{SEED, data, example, head, long, rational, three};

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Rational, Relation, Size, parse_decimal};
+use reticent_laws::Seeded;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::Schema;
 use reticent_mechanisms::source::Memory;
-use reticent_noise::Seeded;
 use reticent_statistics::{Facts, Prepared, Score, StatisticsError};
 use serde_json::Value;
 

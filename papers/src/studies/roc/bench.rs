@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use reticent_accounting::{Currency, Rational, Relation, Size, parse_decimal};
+use reticent_laws::Seeded;
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::rows::Schema;
 use reticent_mechanisms::source::Memory;
-use reticent_noise::Seeded;
 use reticent_statistics::histogram::Method;
 use reticent_statistics::roc::{Config, Thresholds, prepare, symmetric_binormal};
 use reticent_statistics::{Facts, Score, auc};

@@ -1,6 +1,7 @@
 //! Predictions on SMS and tweets by a plain model: ridge logistic regression on the presence of words, without privacy.
 
-use reticent_noise::{Noise, Seeded};
+use reticent_laws::Seeded;
+use reticent_noise::Noise;
 
 use super::bench::{Bench, SEED};
 use crate::real;
