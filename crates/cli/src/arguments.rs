@@ -142,6 +142,9 @@ pub(crate) enum Command {
         /// Only say what is guaranteed and what it costs.
         #[arg(long)]
         dry_run: bool,
+        /// Believe marks more than `max_ahead` ticks ahead, when two agree: after a long silence.
+        #[arg(long)]
+        catch_up: bool,
     },
     /// Look at a ledger, check it, or raise its cap.
     Ledger {

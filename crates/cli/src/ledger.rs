@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use reticent_engine::accounting::{Cost, Currency};
 use reticent_engine::ledger::{AgainstRelease, Ledger, RequestId};
-use reticent_engine::{Error, Failure, budget, dataset::Dataset, outcome::Refusal, session};
+use reticent_engine::{
+    Error, Failure, budget, dataset::Dataset, file, outcome::Refusal, release, session,
+};
 use serde_json::Value;
 
 use crate::arguments::LedgerAction;
@@ -24,9 +26,14 @@ pub(crate) fn carry_out(action: LedgerAction, json: bool) -> Result<String, Fail
             ))
         }
         LedgerAction::Verify { of, against } => {
-            let against = against.as_deref().map(place).transpose()?;
+            let against = against
+                .map(|release| document(&release).map(|(text, place)| (release, text, place)))
+                .transpose()?;
             let mut ledger = Ledger::open(path(&of)?)?;
-            let report = ledger.verify(against.as_ref())?;
+            let report = ledger.verify(against.as_ref().map(|a| &a.2))?;
+            if let Some((file, document, _)) = &against {
+                release::check(&ledger, document, file)?;
+            }
             Ok(show::verified(&report, json))
         }
         LedgerAction::Raise {
@@ -72,10 +79,10 @@ fn path(of: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The place in the chain that a release.json names.
-fn place(release: &Path) -> Result<AgainstRelease, Failure> {
+/// A release.json, and the place in the chain that it names.
+fn document(release: &Path) -> Result<(Value, AgainstRelease), Failure> {
     let refuse = |what: &str| Refusal::request(what).in_file(release);
-    let text = std::fs::read_to_string(release).map_err(|source| Error::File {
+    let text = file::text(release).map_err(|source| Error::File {
         path: release.to_owned(),
         what: "the release cannot be read",
         source,
@@ -89,10 +96,13 @@ fn place(release: &Path) -> Result<AgainstRelease, Failure> {
         .and_then(Value::as_str)
         .and_then(|h| h.parse::<RequestId>().ok());
     match (sequence, head) {
-        (Some(sequence), Some(head)) => Ok(AgainstRelease {
-            sequence,
-            head: *head.as_bytes(),
-        }),
+        (Some(sequence), Some(head)) => {
+            let place = AgainstRelease {
+                sequence,
+                head: *head.as_bytes(),
+            };
+            Ok((document, place))
+        }
         _ => Err(refuse("the file names no place in a ledger")
             .for_key("ledger")
             .into()),

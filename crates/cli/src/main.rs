@@ -125,14 +125,7 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
             let text = predict::predict(&model, &data, threshold.as_deref())?;
             match out {
                 None => print(&text),
-                Some(path) => std::fs::write(&path, text).map_err(|source| {
-                    Error::File {
-                        path,
-                        what: "the predictions cannot be written",
-                        source,
-                    }
-                    .into()
-                }),
+                Some(path) => predict::write(&text, &path, &model, &data),
             }
         }
         Command::Stream {
@@ -140,11 +133,13 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
             simulate,
             analyst,
             dry_run,
+            catch_up,
         } => {
             let config = stream::Config::load(&config)?;
             if dry_run {
                 return print(&format!("{:#}\n", stream::statement(&config)));
             }
+            let path_of_bad_lines = config.output.dead_letters.clone();
             let stop = Arc::new(AtomicBool::new(false));
             for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
                 signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
@@ -159,6 +154,7 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
                 stop,
                 simulate,
                 analyst,
+                catch_up,
                 ..stream::Options::default()
             };
             let ran = stream::run(&config, &options, &mut note)?;
@@ -166,6 +162,13 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
                 "{} ticks released, {} by this run; {} bad lines",
                 ran.ticks, ran.new, ran.bad
             ));
+            if ran.unwritten > 0 {
+                note(&format!(
+                    "{} of the bad lines could not be written to {}",
+                    ran.unwritten,
+                    path_of_bad_lines.display()
+                ));
+            }
             Ok(())
         }
         Command::Ledger { action } => print(&ledger::carry_out(action, json)?),

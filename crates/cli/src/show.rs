@@ -332,7 +332,7 @@ pub(crate) fn verified(report: &Report, json: bool) -> String {
     );
     if let Some(place) = report.against {
         out.push_str(&format!(
-            "the release is on this chain, at entry {}\n",
+            "the release is on this chain, at entry {}, and its values are those that are stored\n",
             place.sequence
         ));
     }

@@ -44,8 +44,20 @@ pub fn layout(dataset: &Dataset) -> Layout {
 
 /// The data files of a declaration, in name order.
 pub fn files(dataset: &Dataset) -> Result<Files, Failure> {
-    let paths: Vec<PathBuf> =
-        register::expand(&dataset.source.path, dataset.base()).map_err(Error::Source)?;
+    let (pattern, base) = dataset.source_place()?;
+    for name in beside_ledger(dataset) {
+        if register::matches(pattern, &base, &name).map_err(Error::Source)? {
+            return Err(Refusal::request(format!(
+                "`source.path` also means {}, which belongs to the ledger",
+                name.display()
+            ))
+            .in_file(&dataset.file)
+            .for_key("source.path")
+            .accepting("Keep the ledger in another folder, or write a narrower pattern.")
+            .into());
+        }
+    }
+    let paths: Vec<PathBuf> = register::expand(pattern, &base).map_err(Error::Source)?;
     let format = match dataset.source.format {
         Format::Csv => scan::Format::Csv,
         Format::Parquet => scan::Format::Parquet,
@@ -62,6 +74,15 @@ pub fn rows(dataset: &Dataset, files: Files) -> Box<dyn RowSource> {
 /// its cap. What is returned is for the curator's eyes only.
 pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
     if dataset.ledger.exists() {
+        if let Err(e) = Ledger::open(&dataset.ledger)
+            && e.kind() == reticent_ledger::Kind::Damaged
+        {
+            return Err(Refusal::policy(format!("there is something at the ledger's path already, and it is not a sound ledger: {e}"))
+                .in_file(&dataset.file)
+                .for_key("ledger.path")
+                .accepting("Name a file that does not exist; if it is this data set's ledger, restore it from a backup.")
+                .into());
+        }
         return Err(Refusal::policy("the ledger exists already: this data set is registered")
             .in_file(&dataset.ledger)
             .accepting("Use it, or declare a new data_version and another ledger path for changed data.")
@@ -92,7 +113,7 @@ pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
         analysts: dataset.analysts.clone(),
         fingerprint_key: registration.key,
         fingerprint: registration.fingerprint,
-        schema_digest: declaration(dataset),
+        schema_digest: declaration(dataset, true),
     };
     let ledger = Ledger::create(&dataset.ledger, &identity)?;
     Ok((registration, ledger))
@@ -181,9 +202,12 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
             id.cap.describe(id.currency),
         ));
     }
-    if id.schema_digest != declaration(dataset) {
+    if ![true, false]
+        .map(|rules| declaration(dataset, rules))
+        .contains(&id.schema_digest)
+    {
         return Err(Refusal::policy(
-            "columns, missing_values, unit or rows are not what was registered: the ledger counts what units of that kind lose",
+            "columns, their `missing`, `other` and `missing_values`, unit or rows are not what was registered: the ledger counts what units of that kind lose",
         )
         .in_file(&dataset.file)
         .accepting("Restore the registered declaration, or register under a new data_version with a new ledger path.")
@@ -194,8 +218,9 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
 
 /// Digest of everything declared that says what a record and a unit are. What the ledger adds up are losses of
 /// one kind of unit over one reading of the files: with another bound per unit, another number of rows or other
-/// missing cells the sums would bound nothing.
-fn declaration(dataset: &Dataset) -> [u8; 32] {
+/// missing cells the sums would bound nothing, and where a cell may be missing the number of rows is no public count.
+/// Ledgers of earlier versions have it without `rules`, which cells were rejected.
+fn declaration(dataset: &Dataset, rules: bool) -> [u8; 32] {
     let missing: Vec<&[String]> = dataset
         .policies
         .iter()
@@ -207,13 +232,29 @@ fn declaration(dataset: &Dataset) -> [u8; 32] {
         // Without texts the digest is what it was before there were any.
         list.push(dataset.tokens.iter().map(Tokens::digest).collect());
     }
+    if let (true, Value::Array(list)) = (rules, &mut declared) {
+        let rejects = |p: &Policy| {
+            let missing = matches!(p.missing, MissingPolicy::Reject);
+            json!([missing, matches!(p.other, OtherPolicy::Reject)])
+        };
+        list.push(json!({"rejects": dataset.policies.iter().map(rejects).collect::<Vec<_>>()}));
+    }
     Sha256::digest(declared.to_string().as_bytes()).into()
 }
 
 fn head_file(dataset: &Dataset) -> PathBuf {
+    beside(dataset, ".head")
+}
+
+fn beside(dataset: &Dataset, ending: &str) -> PathBuf {
     let mut name = dataset.ledger.clone().into_os_string();
-    name.push(".head");
+    name.push(ending);
     PathBuf::from(name)
+}
+
+/// The ledger and the files it keeps beside itself.
+fn beside_ledger(dataset: &Dataset) -> [PathBuf; 6] {
+    ["", "-wal", "-shm", "-journal", ".head", ".head.new"].map(|ending| beside(dataset, ending))
 }
 
 /// Whether the files are still the registered ones.

@@ -123,13 +123,24 @@ fn column(name: String, item: &Item<'_>, folder: &Path, fix: &str) -> Result<Rea
         return Ok(Read::Text(column));
     }
     if kind == Type::Id {
+        let declared = section.get("missing_values").is_some();
+        let missing_values = if declared {
+            missing_values(&mut section, &Kind::Id)?
+        } else {
+            vec![String::new()]
+        };
+        let words = [
+            ("reject", MissingPolicy::Reject),
+            ("drop", MissingPolicy::Drop),
+        ];
+        let missing = section.get("missing").map(|i| i.word(&words)).transpose()?;
         section.finish().map_err(|r| {
-            r.accepting("An id column has no further keys: it is never used as a value.")
+            r.accepting("An id column has only `missing` and `missing_values` beside its type: it is never used as a value.")
         })?;
         let policy = Policy {
-            missing: MissingPolicy::Drop,
+            missing: missing.unwrap_or(MissingPolicy::Reject),
             other: OtherPolicy::Drop,
-            missing_values: vec![String::new()],
+            missing_values,
         };
         let column = Column {
             name,

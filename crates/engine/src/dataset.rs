@@ -167,15 +167,20 @@ impl Dataset {
         folder(&self.file)
     }
 
-    /// The source pattern made absolute or relative to the current folder; `$RETICENT_DATA/` at the
-    /// start stands for the folder of data that may not be redistributed.
-    pub fn source_pattern(&self) -> PathBuf {
-        if let Some(rest) = self.source.path.strip_prefix("$RETICENT_DATA/")
-            && let Some(root) = std::env::var_os("RETICENT_DATA")
-        {
-            return PathBuf::from(root).join(rest);
-        }
-        self.base().join(&self.source.path)
+    /// The pattern of the source and the folder it is looked for in; `$RETICENT_DATA/` at the start stands for the folder of data
+    /// that may not be redistributed.
+    pub fn source_place(&self) -> Result<(&str, PathBuf), Refusal> {
+        let Some(rest) = self.source.path.strip_prefix("$RETICENT_DATA/") else {
+            return Ok((&self.source.path, self.base().to_owned()));
+        };
+        std::env::var_os("RETICENT_DATA")
+            .map(|root| (rest, PathBuf::from(root)))
+            .ok_or_else(|| {
+                Refusal::request("the environment variable RETICENT_DATA is not set")
+                    .in_file(&self.file)
+                    .for_key("source.path")
+                    .accepting("Set it to the folder of the data, or write a path without it.")
+            })
     }
 
     /// Number of distinct records the schema allows, saturating: real and identifier columns count as
@@ -484,7 +489,10 @@ pub(crate) fn toml_key(name: &str) -> String {
 
 /// A text as TOML writes it.
 pub(crate) fn toml_text(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    // The escapes of JSON are those of TOML, which also asks for that of DEL; a key may not have several lines.
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('\u{7f}', "\\u007f")
 }
 
 #[cfg(test)]
@@ -493,6 +501,18 @@ mod tests {
     use reticent_mechanisms::rows::Missing;
 
     use super::*;
+
+    /// Keys and texts are read as what was written, whatever is in them.
+    #[test]
+    fn names_are_quoted() {
+        for name in [
+            "a\nb", "c\"d", "e\\f", "g\u{7f}", "h\r\t", "ü", "", "x y", "x-y",
+        ] {
+            let text = format!("{} = {}", toml_key(name), toml_text(name));
+            let table: toml::Table = text.parse().unwrap();
+            assert_eq!(table[name].as_str(), Some(name), "{text}");
+        }
+    }
 
     /// The example of the format's documentation.
     const ADULT: &str = r#"
@@ -537,7 +557,10 @@ missing_values = ["", "?"]
         let d = parse(ADULT).unwrap();
         assert_eq!((d.id.as_str(), d.data_version.as_str()), ("adult", "1996"));
         assert_eq!(d.source.format, Format::Csv);
-        assert_eq!(d.source_pattern(), Path::new("data/adult.csv.gz"));
+        assert_eq!(
+            d.source_place().unwrap(),
+            ("adult.csv.gz", Path::new("data").to_owned())
+        );
         assert_eq!(d.ledger, Path::new("data/adult.ledger"));
         assert_eq!((d.neighbours, d.rows), (Relation::AddRemove, None));
         assert_eq!(

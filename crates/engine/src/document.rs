@@ -19,7 +19,8 @@ const LONGEST: usize = 16 << 20;
 /// A file being read.
 pub(crate) struct Document<'a> {
     file: &'a Path,
-    text: &'a str,
+    /// Where lines end.
+    ends: Vec<usize>,
 }
 
 /// Parses a document and hands its top table to `read`.
@@ -28,7 +29,8 @@ pub(crate) fn read<T>(
     file: &Path,
     read: impl FnOnce(&mut Section<'_>) -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
-    let document = Document { file, text };
+    let ends = text.match_indices('\n').map(|(at, _)| at).collect();
+    let document = Document { file, ends };
     if text.len() > LONGEST {
         return Err(Refusal::request(
             "the file is larger than 16 MB, which no configuration file is",
@@ -47,7 +49,15 @@ pub(crate) fn read<T>(
 
 /// Reads a text file, refusing what is not there or not UTF-8.
 pub(crate) fn load(path: &Path) -> Result<String, Refusal> {
-    let bytes = std::fs::read(path).map_err(|e| {
+    // a pipe or a device would be waited for without end
+    let bytes = std::fs::metadata(path).and_then(|facts| {
+        if facts.is_file() {
+            std::fs::read(path)
+        } else {
+            Err(std::io::Error::other("it is not a regular file"))
+        }
+    });
+    let bytes = bytes.map_err(|e| {
         Refusal::request(format!("the file cannot be read: {e}"))
             .in_file(path)
             .accepting("Check the path; `reticent init` writes a skeleton.")
@@ -72,13 +82,7 @@ pub(crate) fn load(path: &Path) -> Result<String, Refusal> {
 
 impl Document<'_> {
     fn line(&self, offset: usize) -> u32 {
-        let before = self
-            .text
-            .as_bytes()
-            .iter()
-            .take(offset)
-            .filter(|b| **b == b'\n')
-            .count();
+        let before = self.ends.partition_point(|end| *end < offset);
         u32::try_from(before.saturating_add(1)).unwrap_or(u32::MAX)
     }
 }

@@ -9,6 +9,7 @@ use reticent_statistics::roc::{
 use reticent_statistics::{Facts, Prepared, Score};
 use serde_json::Value;
 
+use crate::formula::Family;
 use crate::kinds::RocSpec;
 use crate::methods::{about, examined, refuse};
 use crate::model::Examined as Input;
@@ -33,7 +34,7 @@ pub(crate) fn roc(
     let mut all = Vec::new();
     let mut outcome = None;
     for (at, named) in spec.models.iter().enumerate() {
-        let (model, design) = examined(models.get(at), schema)?;
+        let (model, design) = examined(models.get(at), Family::Logistic, schema)?;
         let response = design.response.expr().clone();
         if outcome.get_or_insert_with(|| response.clone()) != &response {
             return Err(Refusal::request(

@@ -26,6 +26,10 @@ pub fn skeleton(data: &Path) -> Result<String, Refusal> {
             .in_file(data)
             .accepting("Use a name that ends in .csv, .csv.gz or .parquet.")
     })?;
+    // a pipe would be waited for without end
+    if std::fs::metadata(data).is_ok_and(|facts| !facts.is_file()) {
+        return Err(unreadable(data, "it is not a regular file"));
+    }
     let columns = match format {
         Format::Csv => csv_columns(data)?,
         Format::Parquet => parquet_columns(data)?,

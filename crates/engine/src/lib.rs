@@ -10,6 +10,7 @@ pub mod dataset;
 mod document;
 mod examine;
 mod failure;
+pub mod file;
 pub mod folds;
 pub mod formula;
 pub mod init;

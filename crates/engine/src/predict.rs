@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use self::blank_lines::{Blank, BlankLines};
 use crate::failure::{Error, Failure};
+use crate::file;
 use crate::formula::{Family, Response};
 use crate::model::Model;
 use crate::outcome::Refusal;
@@ -44,6 +45,7 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
         .ok_or_else(|| {
             refuse("the model does not say which columns it was fitted on".to_owned())
         })?;
+    sound(&schema).map_err(&refuse)?;
     let texts = tokens::released(&value).map_err(&refuse)?;
     let threshold = threshold.map(threshold_of).transpose()?;
     if let Some(classes) = Classes::read(&value, &schema).map_err(&refuse)? {
@@ -84,6 +86,46 @@ pub fn predict(model: &str, data: &Path, threshold: Option<&str>) -> Result<Stri
     Ok(out)
 }
 
+/// Writes predictions to a file that is new, or holds predictions already; never over the rows, the model, or anything else.
+pub fn write(text: &str, path: &Path, model: &str, data: &Path) -> Result<(), Failure> {
+    let failed = |source| Error::File {
+        path: path.to_owned(),
+        what: "the predictions cannot be written",
+        source,
+    };
+    let model = Path::new(model.split_once('#').map_or(model, |(file, _)| file));
+    let read = file::same(path, data) || file::same(path, model);
+    let found = match std::fs::metadata(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(failed(e).into()),
+        Ok(facts) => Some(facts),
+    };
+    let ours = || -> std::io::Result<bool> {
+        let mut start = Vec::new();
+        std::fs::File::open(path)?
+            .take(16)
+            .read_to_end(&mut start)?;
+        let heads = [&b"probability,clas"[..], b"prediction\n"];
+        Ok(start.is_empty() || heads.iter().any(|head| start.starts_with(head)))
+    };
+    let other = match found {
+        Some(facts) if facts.is_file() => read || !ours().map_err(failed)?,
+        Some(facts) => facts.is_dir(),
+        None => false,
+    };
+    if other {
+        return Err(Refusal::request(
+            "there is something else at this path already, which the predictions would replace",
+        )
+        .in_file(path)
+        .for_key("--out")
+        .accepting("Name a new file.")
+        .into());
+    }
+    file::write(path, text).map_err(failed)?;
+    Ok(())
+}
+
 /// A number between 0 and 1, or that of a released threshold.
 fn threshold_of(text: &str) -> Result<f64, Failure> {
     let refuse = || {
@@ -103,6 +145,36 @@ fn threshold_of(text: &str) -> Result<f64, Failure> {
     Ok(value
         .filter(|x| (0.0..=1.0).contains(x))
         .ok_or_else(refuse)?)
+}
+
+/// Whether the columns of a model could have been declared: a file may have been edited.
+fn sound(schema: &Schema) -> Result<(), String> {
+    for column in &schema.columns {
+        #[allow(clippy::cast_precision_loss, reason = "compared only")]
+        let (lower, upper) = match &column.kind {
+            Kind::Integer { lower, upper } => (*lower as f64, *upper as f64),
+            Kind::Real { lower, upper } => (*lower, *upper),
+            Kind::Levels { levels, .. } => (0.0, levels.len() as f64 - 1.0),
+            Kind::Id => (0.0, 0.0),
+        };
+        let inside = |x: f64| (lower..=upper).contains(&x);
+        let bounds = lower <= upper && lower.is_finite() && upper.is_finite();
+        let imputed = match column.missing {
+            Missing::Impute(x) => inside(x),
+            Missing::Drop => true,
+        };
+        let other = match &column.kind {
+            Kind::Levels { other, .. } => other.is_none_or(|code| inside(f64::from(code))),
+            _ => true,
+        };
+        if !(bounds && imputed && other) {
+            return Err(format!(
+                "the model's column {} has bounds {lower} to {upper}, or a value outside of them; restore the file",
+                column.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A model of more than two classes.

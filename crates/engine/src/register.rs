@@ -15,6 +15,7 @@ use reticent_mechanisms::rows::{
 use reticent_mechanisms::source::{RowSource, SourceError};
 use sha2::{Digest, Sha256};
 
+use crate::file::same;
 use crate::scan::{FIELD_CAP, Files, Format, Layout, csv, parquet};
 
 /// Errors shown; further ones are counted.
@@ -121,15 +122,7 @@ pub fn expand(pattern: &str, base: &Path) -> Result<Vec<PathBuf>, SourceError> {
     if literal.is_file() {
         return Ok(vec![literal]);
     }
-    let rooted = if Path::new(pattern).is_absolute() {
-        pattern.to_owned()
-    } else {
-        Path::new(&glob::Pattern::escape(&base.to_string_lossy()))
-            .join(pattern)
-            .to_string_lossy()
-            .into_owned()
-    };
-    let found = glob::glob(&rooted)
+    let found = glob::glob(&rooted(pattern, base))
         .map_err(|e| SourceError::Format(format!("source.path `{pattern}`: {e}")))?;
     let mut paths = Vec::new();
     for path in found {
@@ -149,6 +142,31 @@ pub fn expand(pattern: &str, base: &Path) -> Result<Vec<PathBuf>, SourceError> {
         )));
     }
     Ok(paths)
+}
+
+/// Whether a pattern means a path, now or when there is something at it.
+pub fn matches(pattern: &str, base: &Path, path: &Path) -> Result<bool, SourceError> {
+    let literal = base.join(pattern);
+    if literal.is_file() {
+        return Ok(literal == path || same(&literal, path));
+    }
+    let pattern = glob::Pattern::new(&rooted(pattern, base))
+        .map_err(|e| SourceError::Format(format!("source.path `{pattern}`: {e}")))?;
+    let options = glob::MatchOptions {
+        require_literal_separator: true,
+        ..glob::MatchOptions::default()
+    };
+    Ok(pattern.matches_path_with(path, options))
+}
+
+fn rooted(pattern: &str, base: &Path) -> String {
+    if Path::new(pattern).is_absolute() {
+        return pattern.to_owned();
+    }
+    Path::new(&glob::Pattern::escape(&base.to_string_lossy()))
+        .join(pattern)
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Keyed SHA-256 over number, lengths and bytes of the files in the order given.
@@ -378,7 +396,7 @@ impl Report<'_> {
                     return Some(("the cell is longer than a mebibyte".into(), fix.into()));
                 }
                 return (missing && rejects.missing).then(|| {
-                    let fix = "fill the cell, or set `missing` to \"drop\": rows without identifier count as one unit";
+                    let fix = "fill the cell, or set `missing` to \"drop\": rows without identifier then count nowhere";
                     ("the identifier is missing, which this column rejects".into(), fix.into())
                 });
             }

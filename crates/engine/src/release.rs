@@ -1,11 +1,15 @@
 //! `release.json`, the machine-readable result of a run, and the report made from it.
 
+use std::path::Path;
+
 use reticent_accounting::{Cost, Currency, Relation};
-use reticent_ledger::RequestId;
+use reticent_ledger::{Ledger, RequestId};
 use reticent_mechanisms::Release;
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::kinds::KindSpec;
+use crate::outcome::Refusal;
 use crate::report;
 use crate::resolve::{Entry, Resolved};
 
@@ -53,6 +57,59 @@ pub fn document(
         "releases": releases,
         "ledger": {"sequence": sequence, "head": head},
     })
+}
+
+/// Fails unless everything that a release.json says was released is what a ledger has stored under its requests.
+pub fn check(ledger: &Ledger, document: &Value, file: &Path) -> Result<(), Failure> {
+    let differs = |what: String| -> Failure {
+        Refusal::policy(what)
+            .in_file(file)
+            .accepting("The file was edited, or belongs to another ledger: take the one that the run wrote, or run the plan again at no cost.")
+            .into()
+    };
+    let identity = ledger.identity();
+    let said = |key: &str| document.pointer(key).and_then(Value::as_str);
+    let relation = identity.relation.to_string();
+    let facts = [
+        ("/dataset/id", &identity.dataset),
+        ("/dataset/data_version", &identity.data_version),
+        ("/relation", &relation),
+    ];
+    for (key, registered) in facts {
+        if said(key) != Some(registered) {
+            return Err(differs(format!(
+                "`{}` is not \"{registered}\", as in the ledger",
+                key.trim_start_matches('/').replace('/', ".")
+            )));
+        }
+    }
+    let releases = document.get("releases").and_then(Value::as_array);
+    for release in releases.ok_or_else(|| differs("the file names no releases".to_owned()))? {
+        let field = |key: &str| release.get(key).unwrap_or(&Value::Null);
+        let name = field("id").as_str().unwrap_or("?");
+        let request = field("request")
+            .as_str()
+            .and_then(|r| r.parse::<RequestId>().ok());
+        let stored = match &request {
+            Some(request) => ledger.lookup(request)?,
+            None => None,
+        };
+        let Some((request, stored)) = request.zip(stored) else {
+            return Err(differs(format!(
+                "the ledger has no release of the request of `{name}`"
+            )));
+        };
+        let body = Release::read(&request, &stored)?.body;
+        let kept = json!({"kind": body.kind, "value": body.value, "receipt": body.receipt, "flags": body.flags});
+        for key in ["kind", "value", "receipt", "flags"] {
+            if field(key) != &kept[key] {
+                return Err(differs(format!(
+                    "the `{key}` of `{name}` is not the one that was released"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The document as text, with a final newline.

@@ -357,7 +357,7 @@ fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f
 /// Reads a model from a `release.json`: a released one, or coefficients declared public.
 fn from_file(path: &Path, id: &str) -> Result<(Examined, RequestId), Refusal> {
     let refuse = |what: String| Refusal::request(what).for_key("model").in_file(path);
-    let text = std::fs::read_to_string(path)
+    let text = crate::file::text(path)
         .map_err(|e| refuse(format!("the model file cannot be read: {e}")))?;
     let document: Value =
         serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use reticent_accounting::{Cost, Currency, Price, Relation, Size, parallel, sequential};
+use reticent_laws::Silent;
+use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::program::{Expr, Part, RowProgram};
 use reticent_mechanisms::rows::Kind;
-use reticent_mechanisms::{Context, Private, Release, Slot, Task, row_set_size};
+use reticent_mechanisms::source::Memory;
+use reticent_mechanisms::{
+    Context, DeskError, Mechanism, Private, Release, Slot, Task, row_set_size, simulate,
+};
 use serde_json::{Value, json};
 
 use crate::books;
@@ -150,6 +156,10 @@ pub(crate) fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Fai
             .event(&context)
             .and_then(|e| e.price(context.currency))
             .map_err(|e| refuse(e.to_string()))?;
+        if !entry.models().any(|m| matches!(m, Input::Entry(_))) {
+            possible(resolved, &program, mechanism.as_ref(), &context)
+                .map_err(|e| refuse(e.to_string()))?;
+        }
         let paid = resolved.price(entry);
         for relation in [Relation::AddRemove, Relation::ReplaceOne] {
             if let (Some(asked), Some(paid)) = (price.under(relation), paid.under(relation))
@@ -166,6 +176,27 @@ pub(crate) fn validate(resolved: &Resolved, rows: Option<u64>) -> Result<(), Fai
     }
     Ok(())
 }
+
+/// Whether a mechanism can run at all: on no records and without noise, which shows what depends on public facts alone, such as a
+/// scale of noise that is out of reach. Large tables and several passes are left out: they would take as long as the run itself.
+fn possible(
+    resolved: &Resolved,
+    program: &RowProgram,
+    mechanism: &dyn Mechanism,
+    context: &Context,
+) -> Result<(), DeskError> {
+    let folds = mechanism.first_pass();
+    let entries = folds.iter().map(Fold::len).fold(0, usize::saturating_add);
+    if mechanism.passes() > 0 || entries > SMALL || mechanism.kind() == "top_k" {
+        return Ok(());
+    }
+    let nobody = Memory::new(Arc::clone(&resolved.dataset.schema), Vec::new());
+    let unit = resolved.unit();
+    simulate(&nobody, unit, context, program, mechanism, &mut Silent).map(drop)
+}
+
+/// Cells of a table that are nothing to look at twice.
+const SMALL: usize = 4096;
 
 fn placeholder(resolved: &Resolved, input: &Input) -> Result<Examined, Refusal> {
     match input {
@@ -294,6 +325,7 @@ pub fn run(plan: Plan, options: &Options, progress: &mut dyn FnMut(&str)) -> Res
         .clone()
         .unwrap_or_else(|| default_out(&resolved.plan.file));
     writable(&out)?;
+    spares(&resolved, &out)?;
     progress("opening the ledger");
     let mut ledger = books::ledger(&resolved.dataset)?;
     let before = ledger.status()?;
@@ -551,6 +583,28 @@ fn writable(out: &Path) -> Result<(), Failure> {
     let probe = out.join(format!(".reticent-probe-{}", std::process::id()));
     std::fs::write(&probe, b"").map_err(fail("the output folder cannot be written to"))?;
     std::fs::remove_file(&probe).map_err(fail("the output folder cannot be written to"))?;
+    Ok(())
+}
+
+/// Refuses to write over what the run reads.
+fn spares(resolved: &Resolved, out: &Path) -> Result<(), Refusal> {
+    let dataset = &resolved.dataset;
+    let (pattern, base) = dataset.source_place()?;
+    let mut read = crate::register::expand(pattern, &base).unwrap_or_default();
+    read.extend([
+        dataset.file.clone(),
+        resolved.plan.file.clone(),
+        dataset.ledger.clone(),
+    ]);
+    for path in ["release.json", "report.html"].map(|name| out.join(name)) {
+        if read.iter().any(|r| crate::file::same(r, &path)) {
+            return Err(
+                Refusal::request("the result would be written over what the run reads")
+                    .in_file(&path)
+                    .accepting("Name another folder with --out."),
+            );
+        }
+    }
     Ok(())
 }
 

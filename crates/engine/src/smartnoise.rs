@@ -237,7 +237,14 @@ fn draft(name: &str, table: &Node, file: &Path) -> Result<Draft, Refusal> {
             continue;
         }
         if node.get("private_id").and_then(Node::truth) == Some(true) {
-            id = Some(column.clone());
+            if let Some(first) = id.replace(column.clone()) {
+                return Err(Refusal::request(format!(
+                    "`{first}` and `{column}` are both marked as private_id"
+                ))
+                .in_file(file)
+                .at_line(node.line())
+                .accepting("One column says who a row is about: keep the mark of that one."));
+            }
             let _ = write!(columns, "\n[columns.{}]\ntype = \"id\"\n", toml_key(column));
             continue;
         }
@@ -247,12 +254,24 @@ fn draft(name: &str, table: &Node, file: &Path) -> Result<Draft, Refusal> {
         .get("row_privacy")
         .and_then(Node::truth)
         .unwrap_or(false);
-    let max_ids = table.get("max_ids").and_then(Node::number);
+    let whole = |key: &str, most: f64| -> Result<Option<f64>, Refusal> {
+        let Some(node) = table.get(key) else {
+            return Ok(None);
+        };
+        let number = node
+            .number()
+            .filter(|k| k.fract() == 0.0 && (1.0..=most).contains(k));
+        number.map(Some).ok_or_else(|| {
+            Refusal::request(format!("`{key}` is not a whole number from 1 to {most}"))
+                .in_file(file)
+                .at_line(node.line())
+                .accepting("Correct it, or remove the key.")
+        })
+    };
+    let (max_ids, hinted) = (whole("max_ids", f64::from(u32::MAX))?, whole("rows", 1e15)?);
     let unit = match (&id, row_privacy) {
         (Some(id), false) => {
-            let rows = max_ids
-                .filter(|k| *k >= 1.0 && k.fract() == 0.0)
-                .unwrap_or(1.0);
+            let rows = max_ids.unwrap_or(1.0);
             format!(
                 "unit = {{ column = {}, max_rows = {rows} }}\n",
                 toml_text(id)
@@ -268,13 +287,9 @@ fn draft(name: &str, table: &Node, file: &Path) -> Result<Draft, Refusal> {
         }
         (_, true) => "unit = \"row\"\n".to_owned(),
     };
-    let hint = table
-        .get("rows")
-        .and_then(Node::number)
-        .filter(|n| *n >= 1.0 && n.fract() == 0.0)
-        .map_or_else(String::new, |n| {
-            format!("size_hint = {n}   # from the metadata; used for planning only\n")
-        });
+    let hint = hinted.map_or_else(String::new, |n| {
+        format!("size_hint = {n}   # from the metadata; used for planning only\n")
+    });
     let short = name.rsplit('.').next().unwrap_or(name);
     let toml = format!(
         "# Begun from SmartNoise metadata. Complete what is marked with TODO; nothing here may be taken from the data.\n\

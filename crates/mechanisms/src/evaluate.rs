@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::program::{Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy};
-use crate::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema};
+use crate::rows::{
+    Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema, id_digest,
+};
 
 /// Whom the guarantee protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +45,8 @@ impl Unit {
     }
 }
 
-/// Counts the rows of each unit seen so far; lives as long as one scan.
+/// Counts the rows of each unit seen so far; lives as long as one scan. Rows without an identifier are nobody's and never admitted:
+/// as one unit they would share one bound, and a person among them would decide whether another's row counts.
 #[derive(Default, Debug)]
 pub(crate) struct Admission {
     seen: HashMap<u128, u32>,
@@ -55,10 +58,14 @@ impl Admission {
         let Unit::Column { column, max_rows } = unit else {
             return vec![true; batch.rows()];
         };
+        let missing = id_digest(b"");
         match batch.column(column) {
             Cells::Id(ids) => ids
                 .iter()
                 .map(|id| {
+                    if *id == missing {
+                        return false;
+                    }
                     let seen = self.seen.entry(*id).or_insert(0);
                     let admitted = *seen < max_rows;
                     *seen = seen.saturating_add(1);

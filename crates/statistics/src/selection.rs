@@ -63,7 +63,8 @@ impl Method {
     }
 
     /// The ε of the step such that its zCDP price is at most ε²/2, the price of one pure release: k picks of
-    /// ε_t/k cost ε_t²/(2k), or ε_t²/(8k) as bounded-range draws.
+    /// ε_t/k cost ε_t²/(2k), or ε_t²/(8k) as bounded-range draws. A little less than that: shares of picks are rounded to a grid of at
+    /// most 2⁻²⁰ of them, and the last, which gets the rest, makes the sum of squares larger by up to k·2⁻⁴⁰ of it.
     fn stretched(self, epsilon: &Rational, k: u32, context: &Context) -> Rational {
         if context.currency != Currency::Concentrated {
             return epsilon.clone();
@@ -75,7 +76,12 @@ impl Method {
             Self::Counts => (1, false),
         };
         let factor = if bounded { 2u8 } else { 1 };
-        sqrt_lower(&Rational::from(picks.max(1))) * Rational::from(factor) * epsilon
+        let whole = sqrt_lower(&Rational::from(picks.max(1))) * Rational::from(factor) * epsilon;
+        if picks <= 1 {
+            return whole;
+        }
+        let grain = Rational::from(1u64 << 40);
+        whole * (&grain - Rational::from(picks)) / grain
     }
 }
 

@@ -6,6 +6,7 @@ mod bad_input;
 mod classes;
 mod examples;
 mod folds;
+mod hostile;
 mod late;
 mod lessons;
 mod shortcuts;

@@ -120,7 +120,7 @@ pub(crate) fn prepare(
         }
         KindSpec::Roc(s) => return crate::examine::roc(&facts, s, models, schema, epsilon),
         KindSpec::Auc(s) => {
-            let (model, design) = examined(model, schema)?;
+            let (model, design) = examined(model, Family::Logistic, schema)?;
             let score = Score::Linear(model.linear_predictor(&design));
             let outcome = design.response.expr().clone();
             auc::prepare(
@@ -132,7 +132,7 @@ pub(crate) fn prepare(
             )
         }
         KindSpec::Residuals(s) => {
-            let (model, design) = examined(model, schema)?;
+            let (model, design) = examined(model, Family::Linear, schema)?;
             let config = residuals::Config {
                 side: s.side,
                 method: s.method,
@@ -149,7 +149,7 @@ pub(crate) fn prepare(
             )
         }
         KindSpec::BinnedResiduals(s) => {
-            let (model, design) = examined(model, schema)?;
+            let (model, design) = examined(model, Family::Logistic, schema)?;
             let default = if s.adjust {
                 binned::Config::published(epsilon.clone(), facts.rows)
             } else {
@@ -474,7 +474,19 @@ fn axis(facts: &Facts<'_>, column: &str, binning: &Binning) -> Result<AxisSpec, 
                     upper: bounds.upper,
                     cells: *n,
                 },
-                Binning::Edges(edges) => AxisCut::Edges(edges.clone()),
+                Binning::Edges(edges) => {
+                    let ends = edges.first().zip(edges.last());
+                    let inside =
+                        |(low, high): (&f64, &f64)| *low <= bounds.lower && bounds.upper <= *high;
+                    if !ends.is_some_and(inside) {
+                        return Err(Refusal::request(format!(
+                            "the edges do not reach from {} to {}, between which `{column}` lies: what is outside of them would count in the first or last cell",
+                            bounds.lower, bounds.upper
+                        ))
+                        .accepting("Add edges at both ends, or leave those records out, for example where = \"x >= 10 & x <= 30\"."));
+                    }
+                    AxisCut::Edges(edges.clone())
+                }
             };
             (Expr::Column(at), cut)
         }
@@ -699,8 +711,10 @@ fn moments_payment(currency: Currency, payment: &Payment) -> Result<MomentsPayme
     })
 }
 
+/// The model that is examined, which must be of this family: also one of a file, of which a plan knows no kind.
 pub(crate) fn examined<'m>(
     model: Option<&'m Examined>,
+    family: Family,
     schema: &Schema,
 ) -> Result<(&'m Model, Design), Refusal> {
     let Some(Examined::Model(model)) = model else {
@@ -709,6 +723,17 @@ pub(crate) fn examined<'m>(
                 .for_key("model"),
         );
     };
+    if model.family != family {
+        let (is, wants) = match family {
+            Family::Logistic => ("linear", "logistic"),
+            Family::Linear => ("logistic", "linear"),
+        };
+        return Err(Refusal::request(format!(
+            "the model is {is}, and this examines {wants} models"
+        ))
+        .for_key("model")
+        .accepting(format!("Name a {wants} model.")));
+    }
     let design = model
         .design(schema)
         .map_err(|e| Refusal::request(e.to_string()).for_key("model"))?;

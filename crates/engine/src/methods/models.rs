@@ -184,7 +184,7 @@ pub(super) fn threshold(spec: &ThresholdSpec, from: Option<&Examined>) -> Made {
 
 /// Records by outcome and by what a model says at probability ½.
 pub(super) fn decisions(facts: &Facts<'_>, model: Option<&Examined>, epsilon: &Rational) -> Made {
-    let (model, design) = super::examined(model, facts.schema)?;
+    let (model, design) = super::examined(model, Family::Logistic, facts.schema)?;
     let Some((yes, no)) = crate::predict::classes(&design.response, model.family) else {
         return Err(Refusal::request("decisions need a model of two classes").for_key("model"));
     };

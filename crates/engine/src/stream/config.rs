@@ -402,6 +402,10 @@ fn digest(config: &Config) -> [u8; 32] {
         config.method,
     );
     hash.update(text);
+    if config.ticks.clock == Clock::Events {
+        // what is said of the number of released ticks depends on it
+        hash.update([u8::from(config.source.follow)]);
+    }
     hash.finalize().into()
 }
 

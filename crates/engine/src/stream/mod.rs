@@ -11,6 +11,7 @@
 pub mod analysis;
 pub mod clock;
 pub mod config;
+mod identity;
 pub mod page;
 mod places;
 mod publisher;

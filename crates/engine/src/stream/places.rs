@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::config::{Config, Input};
 use super::file_failed;
-use super::source::{Place, replaced};
+use super::source;
+use super::store::private;
 use crate::failure::Failure;
+use crate::file::same;
 use crate::outcome::Refusal;
 
 /// Makes the folders of what will be written, and finds out that it can be, before anything is paid.
@@ -56,12 +58,21 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
     let taken = [beside(&out.state, &log), beside(&out.ledger, &log)].concat();
     for ((i, (name, path)), here) in files.iter().enumerate().zip(&real) {
         let refuse = |what: String| Refusal::request(what).for_key(name);
-        if let Some(at) = real.iter().skip(i + 1).position(|p| p == here) {
+        let others = real.iter().skip(i + 1);
+        if let Some(at) = others.clone().position(|p| p == here || same(p, here)) {
             return Err(refuse(format!(
                 "`{name}` and `{}` name the same file, {}; give each a file of its own",
                 files.get(i + 1 + at).map_or("", |f| f.0),
                 path.display()
             ))
+            .into());
+        }
+        if same(path, &config.file) {
+            return Err(refuse(format!(
+                "`{name}`, {}, is the declaration of the stream",
+                path.display()
+            ))
+            .accepting("Give it a file of its own.")
             .into());
         }
         if taken.contains(here) {
@@ -71,15 +82,19 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
                 .into());
         }
         let read = match &source {
-            Some(source) if folder => here.parent() == Some(source),
-            source => source.as_ref() == Some(here),
+            Some(source) if folder => {
+                let read = source::files(source)?;
+                here.parent() == Some(source) || read.iter().any(|f| same(&f.1, here))
+            }
+            Some(source) => source == here || same(source, here),
+            None => false,
         };
         if read {
             return Err(refuse(format!(
                 "`{name}`, {}, would be read as events: it is {}",
                 path.display(),
                 if folder {
-                    "in the folder that is read"
+                    "in the folder that is read, or linked to from there"
                 } else {
                     "the source"
                 }
@@ -92,6 +107,9 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
                 .accepting("Name a file; without `releases` lines go to standard output.")
                 .into());
         }
+        if *name == "dead_letters" {
+            private(path)?;
+        }
         if *name == "releases" {
             let mut options = OpenOptions::new();
             options.append(true).create(true);
@@ -100,22 +118,6 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Fails if a file of events is shorter than what was read of it in an earlier run.
-pub(super) fn reaches(input: &Input, reached: &Place) -> Result<(), Failure> {
-    let Input::Path(path) = input else {
-        return Ok(());
-    };
-    let file = if path.is_dir() {
-        path.join(&reached.file)
-    } else {
-        path.clone()
-    };
-    match fs::metadata(&file) {
-        Ok(facts) if facts.is_file() && facts.len() < reached.offset => Err(replaced(&file)),
-        _ => Ok(()),
-    }
 }
 
 /// The path without links, of a file that may not be there yet in a folder that is.

@@ -38,7 +38,7 @@ impl Publisher {
             .write(true)
             .open(path)
             .map_err(failed)?;
-        let (done, complete, head) = published(&file, path)?;
+        let (done, complete, head) = published(&file, path, store.head(0)?.unwrap_or_default())?;
         if done <= ticks && store.head(done)? != Some(head) {
             return Err(foreign(path));
         }
@@ -88,7 +88,7 @@ impl Publisher {
     }
 }
 
-fn foreign(path: &Path) -> Failure {
+pub(super) fn foreign(path: &Path) -> Failure {
     Refusal::policy(
         "the file holds something that is not a release of this stream, or that was changed",
     )
@@ -98,9 +98,9 @@ fn foreign(path: &Path) -> Failure {
 }
 
 /// How many ticks a file of releases holds, the bytes of its complete lines, and the head of their chain.
-fn published(file: &File, path: &Path) -> Result<(i64, u64, [u8; 32]), Failure> {
+fn published(file: &File, path: &Path, start: [u8; 32]) -> Result<(i64, u64, [u8; 32]), Failure> {
     let failed = |e| file_failed(path, "releases cannot be read", e);
-    let (mut ticks, mut bytes, mut head) = (0, 0, [0; 32]);
+    let (mut ticks, mut bytes, mut head) = (0, 0, start);
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     loop {

@@ -18,10 +18,10 @@ use serde_json::json;
 use super::analysis::{Analysis, Line};
 use super::clock::{self, Clock, Watch};
 use super::config::{Config, Input};
-use super::file_failed;
+use super::identity::Files;
 use super::page::Page;
-use super::places::{places, reaches};
-use super::publisher::Publisher;
+use super::places::places;
+use super::publisher::{Publisher, foreign};
 use super::source::{Event, Place, Read1, Reader, Row};
 use super::statement::{context, declared, statement, words};
 use super::store::{Opening, Progress, Store, chain, private};
@@ -37,6 +37,8 @@ pub struct Options {
     pub analyst: Option<String>,
     /// Set to end after the current line or tick; whatever was released is complete on disk.
     pub stop: Arc<AtomicBool>,
+    /// Whether two marks far ahead that agree are believed.
+    pub catch_up: bool,
     /// Where the time comes from.
     pub watch: Watch,
 }
@@ -50,6 +52,8 @@ pub struct Running {
     pub new: i64,
     /// Lines of the events that could not be used.
     pub bad: u64,
+    /// How many of them could not be written to the file of bad lines either.
+    pub unwritten: u64,
 }
 
 /// A paid session, or a simulation.
@@ -137,9 +141,14 @@ pub fn run(
         say(&json!({"resume_from": config.begin(progress.ticks)}).to_string());
     } else {
         refused = store.refused()?;
-        (from, reached, clock) = (progress.place, progress.reached, progress.clock);
-        reaches(&config.source.input, &reached)?;
+        (from, reached, clock) = (
+            progress.place.clone(),
+            progress.reached.clone(),
+            progress.clock,
+        );
     }
+    let files = Files::new(config, store.files()?);
+    files.resume(&config.source.input, &progress)?;
     let mut running = Loop {
         config,
         options,
@@ -163,11 +172,17 @@ pub fn run(
         refused,
         fresh: Vec::new(),
         bad: 0,
+        unwritten: 0,
     };
     if standard {
         running.patience = running.now().saturating_add(config.source.grace);
     }
-    running.read(&mut Reader::new(&config.source, from, &options.watch))
+    running.read(&mut Reader::new(
+        &config.source,
+        from,
+        files,
+        &options.watch,
+    ))
 }
 
 fn damaged(config: &Config) -> Failure {
@@ -202,16 +217,30 @@ fn open(
                 .into(),
         );
     }
+    if let Some(path) = config.output.releases.as_ref().filter(|_| !paid)
+        && std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0)
+    {
+        return Err(foreign(path));
+    }
     let statement = statement(config);
+    let mut stored = statement.clone();
+    stored["state"] = store.birth().into();
     let order = Order {
         request,
         analyst: options
             .analyst
             .clone()
             .unwrap_or_else(|| "operator".to_owned()),
-        statement: statement.to_string().into_bytes(),
+        statement: stored.to_string().into_bytes(),
     };
     let (live, opened) = Live::open(session, &mut ledger, &order)?;
+    let paid: Option<serde_json::Value> = serde_json::from_slice(&live.payment().payload).ok();
+    if paid.is_none_or(|p| p["state"] != stored["state"]) {
+        return Err(Refusal::policy("this stream was opened with another state file; a second one could release its ticks with different noise")
+            .in_file(path)
+            .accepting("Go on with the state that it was opened with, or give the stream another name; it will be paid for again.")
+            .into());
+    }
     say(match opened {
         Opened::New => "opened and paid for",
         Opened::Again => "opened again; it was paid for before",
@@ -309,6 +338,7 @@ struct Loop<'a> {
     /// The same of this run, with their ticks, not yet committed.
     fresh: Vec<(Place, i64)>,
     bad: u64,
+    unwritten: u64,
 }
 
 impl Loop<'_> {
@@ -331,7 +361,7 @@ impl Loop<'_> {
             match read {
                 Read1::Line(place, Ok(Row::Event(event))) => self.take(&place, &event)?,
                 Read1::Line(place, Ok(Row::Mark(time))) => self.mark(&place, time)?,
-                Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line)?,
+                Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line),
                 Read1::Wait => self.publisher.flush()?,
                 Read1::End if !self.caught_up => self.caught_up = true,
                 Read1::End if !self.due.is_empty() => self.close_due(reader)?,
@@ -352,6 +382,7 @@ impl Loop<'_> {
             ticks: self.next,
             new: self.next - self.first,
             bad: self.bad,
+            unwritten: self.unwritten,
         })
     }
 
@@ -391,7 +422,7 @@ impl Loop<'_> {
     ///
     /// By the wall clock, for files: first the clock is read, then the present end of the source, and what lies before it
     /// is read before the ticks are closed, so that an event is late or not by its own arrival.
-    fn settle(&mut self, reader: &Reader) -> Result<(), Failure> {
+    fn settle(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         if self.config.ticks.clock.is_wall() {
             if self.config.source.input == Input::Standard {
                 return Ok(());
@@ -418,7 +449,7 @@ impl Loop<'_> {
 
     /// By the wall clock, for standard input: the clock is the time at which a line had come, so that ticks that were due by
     /// then are closed before it is taken in; in silence, and at the end, it is the time up to which nothing else came.
-    fn hear(&mut self, reader: &Reader, read: &Read1) -> Result<(), Failure> {
+    fn hear(&mut self, reader: &mut Reader, read: &Read1) -> Result<(), Failure> {
         let Clock::Wall { per_second } = self.config.ticks.clock else {
             return Ok(());
         };
@@ -439,7 +470,7 @@ impl Loop<'_> {
     }
 
     /// Closes the ticks that wait for it.
-    fn close_due(&mut self, reader: &Reader) -> Result<(), Failure> {
+    fn close_due(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let Some(due) = self.due.pop_front() else {
             return Ok(());
         };
@@ -448,7 +479,7 @@ impl Loop<'_> {
 
     fn close_while(
         &mut self,
-        reader: &Reader,
+        reader: &mut Reader,
         more: impl Fn(&Self) -> bool,
     ) -> Result<(), Failure> {
         while !self.ended() && !self.stopped() && more(self) {
@@ -464,9 +495,10 @@ impl Loop<'_> {
 
     fn take(&mut self, place: &Place, event: &Event) -> Result<(), Failure> {
         let Some(tick) = self.config.tick_of(event.time) else {
-            return self.reject(place, "before the start", &format!("{event:?}"));
+            self.reject(place, "before the start", &format!("{event:?}"));
+            return Ok(());
         };
-        let reason = if self.config.last().is_some_and(|last| tick >= last) {
+        let reason = if self.config.ticks.end.is_some_and(|end| event.time >= end) {
             "after the end"
         } else if tick < self.next {
             "late: its tick is closed"
@@ -476,10 +508,12 @@ impl Loop<'_> {
             ""
         };
         if !reason.is_empty() {
-            return self.reject(place, reason, &format!("{event:?}"));
+            self.reject(place, reason, &format!("{event:?}"));
+            return Ok(());
         }
         let Some(node) = self.config.states.get(&event.state) else {
-            return self.reject(place, "not a declared state", &format!("{event:?}"));
+            self.reject(place, "not a declared state", &format!("{event:?}"));
+            return Ok(());
         };
         let session = self.engine.session();
         let pending = self.open.entry(tick).or_insert_with(|| Pending {
@@ -509,21 +543,41 @@ impl Loop<'_> {
         far
     }
 
-    /// The clock is the latest mark: one that goes back changes nothing. One far ahead needs a second near it: a clock in other units once would close
-    /// ticks without end, and after a long silence two marks agree. Marks read again were in the clock when it was stored.
+    /// The clock is the latest mark: one that goes back changes nothing. One far ahead of the last, or of what closes the next tick, is not believed alone.
+    /// A second that agrees with it stops the program, unless it was told to catch up: after a long silence marks are right, but a clock in other units
+    /// would close ticks without end, and for good. Marks read again were in the clock when it was stored.
     fn mark(&mut self, place: &Place, time: i64) -> Result<(), Failure> {
         if self.again(place) {
             return Ok(());
         }
         if time < self.clock {
-            return self.reject(place, "a mark before the last one", &time.to_string());
+            self.reject(place, "a mark before the last one", &time.to_string());
+            return Ok(());
         }
         let at = self.config.tick_of(time).unwrap_or(0);
         let most = self.config.ticks.max_ahead;
-        let agrees = self.suspect.is_some_and(|s| (0..=most).contains(&(at - s)));
-        if at - self.next > most && !agrees {
-            self.suspect = Some(at);
-            return self.reject(place, "a mark far ahead of the last one", &time.to_string());
+        let late = self.config.ticks.lateness / self.config.ticks.width;
+        let closing = self.next.saturating_add(1).saturating_add(late);
+        let last = self.config.tick_of(self.clock).unwrap_or(0).max(closing);
+        if at.saturating_sub(last) > most {
+            let agrees = self
+                .suspect
+                .is_some_and(|s| (0..=most.max(1)).contains(&(at - s)));
+            if !agrees {
+                self.suspect = Some(at);
+                self.reject(place, "a mark far ahead of the last one", &time.to_string());
+                return Ok(());
+            }
+            if !self.options.catch_up {
+                return Err(Refusal::policy(format!(
+                    "two marks say that {} ticks have ended since the last one, more than `max_ahead`; all of them would be released, for good",
+                    at - self.next
+                ))
+                .in_file(&self.config.file)
+                .for_key("ticks.max_ahead")
+                .accepting("If it is so, run it once with --catch-up. If not, mend the marks (are their times in the units of `width`?) and what was written since.")
+                .into());
+            }
         }
         self.suspect = None;
         self.clock = time;
@@ -531,7 +585,7 @@ impl Loop<'_> {
     }
 
     /// Closes the next tick: noise, store, publish.
-    fn close(&mut self, reader: &Reader) -> Result<(), Failure> {
+    fn close(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let tick = self.next;
         let pending = self.open.remove(&tick);
         let line = if self.config.withheld(tick) {
@@ -569,8 +623,10 @@ impl Loop<'_> {
             place: first.unwrap_or(&here).clone(),
             reached: here,
             clock: self.clock,
+            tail: reader.tail(),
         };
-        let tick = self.store.commit(&body, &progress, &self.fresh)?;
+        let files = reader.files().fresh();
+        let tick = self.store.commit(&body, &progress, &self.fresh, &files)?;
         self.fresh.clear();
         if let Some(page) = &self.page {
             page.push(&body);
@@ -578,17 +634,19 @@ impl Loop<'_> {
         self.publisher.publish(tick, &body)
     }
 
-    /// A line that cannot be used, for the curator's eyes; once, also when it is read again after a restart.
-    fn reject(&mut self, place: &Place, why: &str, line: &str) -> Result<(), Failure> {
+    /// A line that cannot be used, for the curator's eyes. When the file of such lines fails the stream goes on: whether there was
+    /// one must not decide about later ticks.
+    fn reject(&mut self, place: &Place, why: &str, line: &str) {
         if self.again(place) {
-            return Ok(());
+            return;
         }
         self.bad += 1;
         let path = &self.config.output.dead_letters;
-        private(path)?;
-        let failed = |e| file_failed(path, "cannot be written", e);
-        let mut file = OpenOptions::new().append(true).open(path).map_err(failed)?;
         let record = json!({"file": place.file, "offset": place.offset, "why": why, "line": line});
-        writeln!(file, "{record}").map_err(failed)
+        let written = private(path).is_ok_and(|()| {
+            let file = OpenOptions::new().append(true).open(path);
+            file.and_then(|mut file| writeln!(file, "{record}")).is_ok()
+        });
+        self.unwritten += u64::from(!written);
     }
 }

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::clock::Watch;
 use super::config::{Format, Input, Source};
 use super::file_failed;
+use super::identity::{Files, renamed, tail};
 use crate::failure::Failure;
+use crate::file::Identity;
 use crate::outcome::Refusal;
 
 /// A line longer than this is a bad line; it is skipped without being held in memory.
@@ -85,6 +87,7 @@ pub struct Reader {
     source: Source,
     from: Place,
     open: Option<Open>,
+    files: Files,
     watch: Watch,
     /// When what standard input gave last had come, or up to when it was silent.
     arrived: Arc<AtomicI64>,
@@ -105,7 +108,9 @@ struct Open {
     /// Bytes of a line that is too long, while its end is looked for.
     skipped: Option<u64>,
     /// What tells this file from another of its name.
-    identity: (u64, u64),
+    identity: Option<Identity>,
+    /// What it had before the place at which it ended when it was looked at last.
+    ended: Option<Vec<u8>>,
 }
 
 /// Which column holds what.
@@ -119,11 +124,12 @@ struct Columns {
 
 impl Reader {
     /// Starts at a place.
-    pub fn new(source: &Source, from: Place, watch: &Watch) -> Self {
+    pub fn new(source: &Source, from: Place, files: Files, watch: &Watch) -> Self {
         Self {
             source: source.clone(),
             from,
             open: None,
+            files,
             watch: watch.clone(),
             arrived: Arc::new(AtomicI64::new(i64::MIN)),
         }
@@ -150,6 +156,25 @@ impl Reader {
         })
     }
 
+    fn path(&self) -> PathBuf {
+        let path = self.open.as_ref().and_then(|o| o.path.clone());
+        path.unwrap_or_default()
+    }
+
+    /// What tells the file that is read now from another of its name.
+    pub fn tail(&self) -> Vec<u8> {
+        let here = self
+            .open
+            .as_ref()
+            .and_then(|o| Some((o.path.as_ref()?, o.offset)));
+        here.map_or_else(Vec::new, |(path, offset)| tail(path, offset))
+    }
+
+    /// What was read and must not be.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
     /// Where the next line starts.
     pub fn place(&self) -> Place {
         self.open.as_ref().map_or_else(
@@ -169,6 +194,11 @@ impl Reader {
             }
             if self.open.is_none() && !self.open_next()? {
                 return Ok(Read1::End);
+            }
+            // what was read before a pause must still be there after it
+            let before = self.open.as_mut().and_then(|open| open.ended.take());
+            if before.is_some_and(|before| before != self.tail()) {
+                return Err(replaced(&self.path()));
             }
             let Some(open) = &mut self.open else {
                 return Ok(Read1::End);
@@ -233,8 +263,9 @@ impl Reader {
             Format::Csv => {
                 let fields = split(line);
                 let open = self.open.as_mut()?;
-                match &open.header {
-                    None => {
+                match (&open.header, fields) {
+                    (_, None) => Err("not one record of CSV"),
+                    (None, Some(fields)) => {
                         let header = columns(&self.source, &fields);
                         let failed = header.is_none();
                         open.header = header;
@@ -243,7 +274,7 @@ impl Reader {
                         }
                         Err("a header without the declared fields")
                     }
-                    Some(columns) => from_fields(&self.source, columns, &fields),
+                    (Some(columns), Some(fields)) => from_fields(&self.source, columns, &fields),
                 }
             }
         };
@@ -290,7 +321,8 @@ impl Reader {
                     header: None,
                     begun: Vec::new(),
                     skipped: None,
-                    identity: (0, 0),
+                    identity: None,
+                    ended: None,
                 });
                 Ok(true)
             }
@@ -316,10 +348,24 @@ impl Reader {
         Ok(files(path)?.into_iter().find(|f| f.0 > open.name))
     }
 
-    /// Moves to the next file, if there is one. The last one must still be the file that was opened.
+    /// Moves to the next file, if there is one. The present one must still be the file that was opened, but may be gone when
+    /// another follows, which must not be the same under a new name.
     fn step(&mut self) -> Result<bool, Failure> {
-        let Some((name, file)) = self.later()? else {
-            self.open.as_ref().map_or(Ok(()), Open::unchanged)?;
+        let later = self.later()?;
+        if let Some(open) = &self.open {
+            open.unchanged(later.is_some())?;
+            if let Some((_, file)) = &later
+                && let (Ok(facts), Some(mine)) = (std::fs::metadata(file), &open.identity)
+                && Identity::of(&facts).is_some_and(|i| i.is(mine))
+            {
+                return Err(renamed(file, &open.name));
+            }
+        }
+        let Some((name, file)) = later else {
+            let tail = self.tail();
+            if let Some(open) = &mut self.open {
+                open.ended = Some(tail);
+            }
             return Ok(false);
         };
         self.open = Some(self.open_file(&name, &file, 0)?);
@@ -327,8 +373,10 @@ impl Reader {
     }
 
     /// Opens a file at an offset; a CSV header is looked for in what is before it, as it was when that was read.
-    fn open_file(&self, name: &str, path: &Path, offset: u64) -> Result<Open, Failure> {
+    fn open_file(&mut self, name: &str, path: &Path, offset: u64) -> Result<Open, Failure> {
         let failed = |e| file_failed(path, "events cannot be read", e);
+        let facts = std::fs::metadata(path).map_err(failed)?;
+        self.files.admit(name, path, &facts)?;
         let open = |offset, header| -> Result<Open, Failure> {
             let mut file = File::open(path).map_err(failed)?;
             let facts = file.metadata().map_err(failed)?;
@@ -344,7 +392,8 @@ impl Reader {
                 header,
                 begun: Vec::new(),
                 skipped: None,
-                identity: identity(&facts),
+                identity: Identity::of(&facts),
+                ended: None,
             })
         };
         if self.source.format != Format::Csv {
@@ -365,7 +414,7 @@ impl Reader {
     /// Where the fields are, if this line is a header.
     fn header(&self, line: Vec<u8>) -> Option<Columns> {
         let text = String::from_utf8(line).ok()?;
-        columns(&self.source, &split(text.trim_end_matches(['\n', '\r'])))
+        columns(&self.source, &split(text.trim_end_matches(['\n', '\r']))?)
     }
 }
 
@@ -464,14 +513,18 @@ enum Line {
 }
 
 impl Open {
-    /// Fails if the file was cut or replaced since it was opened.
-    fn unchanged(&self) -> Result<(), Failure> {
+    /// Fails if the file was cut or replaced since it was opened, or is gone, unless that may be.
+    fn unchanged(&self, may_be_gone: bool) -> Result<(), Failure> {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        let facts = std::fs::metadata(path).map_err(|_| replaced(path))?;
+        let facts = match std::fs::metadata(path) {
+            Ok(facts) => facts,
+            Err(e) if e.kind() == ErrorKind::NotFound && may_be_gone => return Ok(()),
+            Err(_) => return Err(replaced(path)),
+        };
         if facts.len() < self.offset + self.skipped.unwrap_or(0)
-            || identity(&facts) != self.identity
+            || Identity::of(&facts) != self.identity
         {
             return Err(replaced(path));
         }
@@ -571,20 +624,6 @@ enum Skipped {
     All,
 }
 
-/// What tells a file from another that gets its name later, where the system has such a thing.
-fn identity(facts: &std::fs::Metadata) -> (u64, u64) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        (facts.dev(), facts.ino())
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = facts;
-        (0, 0)
-    }
-}
-
 pub(super) fn replaced(path: &Path) -> Failure {
     Refusal::policy("the file that events are read from was cut or replaced: places in it mean nothing any more")
         .in_file(path)
@@ -593,7 +632,7 @@ pub(super) fn replaced(path: &Path) -> Failure {
 }
 
 /// The files of a source with their names in it, in name order.
-fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure> {
+pub(super) fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure> {
     let failed = |e| file_failed(path, "events cannot be read", e);
     if !path.is_dir() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -602,7 +641,14 @@ fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(name) = entry.file_name().into_string() else {
+            return Err(Refusal::policy(
+                "the name of this file is not UTF-8, so that it has no place in their order",
+            )
+            .in_file(&entry.path())
+            .accepting("Rename it.")
+            .into());
+        };
         if entry.path().is_file() && !name.starts_with('.') {
             found.push((name, entry.path()));
         }
@@ -611,16 +657,19 @@ fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure> {
     Ok(found.into())
 }
 
-/// Fields of a line of CSV: commas, double quotes. A field with a line break inside is not supported.
-fn split(line: &str) -> Vec<String> {
+/// Fields of a line of CSV: commas, double quotes. None if the line is more than one record (a field with a line break inside is
+/// not supported, and a carriage return alone ends no line).
+fn split(line: &str) -> Option<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .from_reader(line.as_bytes());
     let mut record = csv::StringRecord::new();
-    match reader.read_record(&mut record) {
-        Ok(true) => record.iter().map(str::to_owned).collect(),
-        _ => Vec::new(),
+    let first = reader.read_record(&mut record);
+    let fields = record.iter().map(str::to_owned).collect();
+    match (first, reader.read_record(&mut record)) {
+        (Ok(true), Ok(false)) => Some(fields),
+        _ => None,
     }
 }
 
@@ -699,7 +748,7 @@ fn row(
         Field::Undeclared => None,
         // many people without a name must not pass for one person, whose first event alone counts
         Field::Missing => return Err("there is no unit"),
-        Field::Text(unit) => Some(unit.into_bytes()),
+        Field::Text(unit) => Some(unit.trim().as_bytes().to_vec()),
     };
     let count = match count {
         Field::Undeclared => Some(1),

@@ -7,7 +7,7 @@
 //! It holds the exact counts of open groups, so it is as confidential as the events: mode 0600, and never copied to
 //! where releases go. The filters are not in it; they are computed again from the released lines.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -19,19 +19,24 @@ use sha2::{Digest, Sha256};
 use super::file_failed;
 use super::source::Place;
 use crate::failure::{Error, Failure};
+use crate::file::Identity;
 use crate::outcome::Refusal;
 
 const TABLES: &str = "
-    CREATE TABLE stream (id INTEGER PRIMARY KEY CHECK (id = 0), digest BLOB NOT NULL, simulated INTEGER NOT NULL) STRICT;
+    CREATE TABLE stream (id INTEGER PRIMARY KEY CHECK (id = 0), digest BLOB NOT NULL, simulated INTEGER NOT NULL, birth BLOB NOT NULL) STRICT;
     CREATE TABLE ticks (tick INTEGER PRIMARY KEY, body TEXT NOT NULL, head BLOB NOT NULL) STRICT;
-    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, reached TEXT NOT NULL, clock INTEGER NOT NULL) STRICT;
+    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, reached TEXT NOT NULL, clock INTEGER NOT NULL, tail BLOB NOT NULL) STRICT;
     CREATE TABLE refused (file TEXT NOT NULL, offset INTEGER NOT NULL, tick INTEGER NOT NULL, PRIMARY KEY (file, offset)) STRICT;
+    CREATE TABLE files (name TEXT PRIMARY KEY, device INTEGER NOT NULL, inode INTEGER NOT NULL, born INTEGER) STRICT;
+    PRAGMA user_version = 2;
 ";
 
 /// The open database of a stream.
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// What tells this database from any other, and the head of the chain before its first tick: random, and stored with the payment.
+    birth: [u8; 32],
     /// Whether the head file is kept: simulated noise is a function of the tick, and drawn again it is the same.
     marked: bool,
 }
@@ -84,6 +89,8 @@ pub struct Progress {
     pub reached: Place,
     /// What the clock showed: the last mark, or the largest time of an event.
     pub clock: i64,
+    /// What tells the file it was read in from another of its name; empty if nothing does.
+    pub tail: Vec<u8>,
 }
 
 impl Default for Progress {
@@ -95,6 +102,7 @@ impl Default for Progress {
             place: Place::default(),
             reached: Place::default(),
             clock: i64::MIN,
+            tail: Vec::new(),
         }
     }
 }
@@ -109,16 +117,22 @@ impl Store {
         // one name for the files beside it, whichever link led here
         let path = &fs::canonicalize(path).map_err(|e| file_failed(path, "cannot be opened", e))?;
         let connection = Connection::open(path).map_err(|e| broken(path, &e))?;
-        let store = Self {
+        let mut store = Self {
             connection,
             path: path.to_owned(),
+            birth: [0; 32],
             marked: kind != Opening::Simulated,
         };
         store.prepare(digest, kind)?;
         Ok(store)
     }
 
-    fn prepare(&self, digest: &[u8; 32], kind: Opening) -> Result<(), Failure> {
+    /// What tells this database from any other.
+    pub fn birth(&self) -> String {
+        hex(&self.birth)
+    }
+
+    fn prepare(&mut self, digest: &[u8; 32], kind: Opening) -> Result<(), Failure> {
         let simulated = kind == Opening::Simulated;
         let failed = |e: rusqlite::Error| broken(&self.path, &e);
         let c = &self.connection;
@@ -141,19 +155,33 @@ impl Store {
             if kind == Opening::Paid {
                 return Err(gone(&self.path));
             }
+            let mut birth = [0; 32];
+            if !simulated {
+                getrandom::fill(&mut birth)
+                    .map_err(|e| Error::Release(format!("no random bytes: {e}")))?;
+            }
             let write = c.unchecked_transaction().map_err(failed)?;
             write.execute_batch(TABLES).map_err(failed)?;
             write
                 .execute(
-                    "INSERT INTO stream VALUES (0, ?1, ?2)",
-                    params![digest.as_slice(), simulated],
+                    "INSERT INTO stream VALUES (0, ?1, ?2, ?3)",
+                    params![digest.as_slice(), simulated, birth.as_slice()],
                 )
                 .map_err(failed)?;
             write.commit().map_err(failed)?;
         }
-        let (stored, was): (Vec<u8>, bool) = c
-            .query_row("SELECT digest, simulated FROM stream", [], |r| {
-                Ok((r.get(0)?, r.get(1)?))
+        let version: i64 = c
+            .pragma_query_value(None, "user_version", |r| r.get(0))
+            .map_err(failed)?;
+        if version != 2 {
+            return Err(Refusal::policy("the state file was made by another version of this program")
+                .in_file(&self.path)
+                .accepting("Go on with that version, or give the stream another name; it will be paid for again.")
+                .into());
+        }
+        let (stored, was, birth): (Vec<u8>, bool, Vec<u8>) = c
+            .query_row("SELECT digest, simulated, birth FROM stream", [], |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?))
             })
             .map_err(failed)?;
         if stored != digest {
@@ -169,11 +197,14 @@ impl Store {
                     .into(),
             );
         }
+        self.birth = birth
+            .try_into()
+            .map_err(|_| self.damaged("what tells it from others"))?;
         match kind {
             Opening::Simulated => Ok(()),
             // whoever is refused later must have changed nothing: a head that is there stays
             Opening::New if !head_of(&self.path).exists() && self.progress()?.ticks == 0 => {
-                self.mark(0, &[0; 32])
+                self.mark(0, &self.birth)
             }
             Opening::New | Opening::Paid => self.is_newest(),
         }
@@ -182,7 +213,7 @@ impl Store {
     /// The head of the chain after so many ticks, if there are as many.
     pub fn head(&self, ticks: i64) -> Result<Option<[u8; 32]>, Failure> {
         if ticks == 0 {
-            return Ok(Some([0; 32]));
+            return Ok(Some(self.birth));
         }
         let found: Option<Vec<u8>> = self
             .connection
@@ -197,7 +228,7 @@ impl Store {
     /// Refuses a database that does not reach what its head file says; brings the file up to the database.
     fn is_newest(&self) -> Result<(), Failure> {
         let path = head_of(&self.path);
-        let text = match fs::read_to_string(&path) {
+        let text = match crate::file::text(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Refusal::policy("the file that says how many ticks were released is gone; without it an older copy of the state could release a tick twice with different noise")
@@ -243,7 +274,12 @@ impl Store {
         let mut new = path.clone().into_os_string();
         new.push(".new");
         let replace = || -> std::io::Result<()> {
-            let mut file = fs::File::create(&new)?;
+            // whatever is there, and wherever it may lead to
+            match fs::remove_file(&new) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+            let mut file = fs::File::create_new(&new)?;
             file.write_all(format!("{TITLE}\n{ticks} {}\n", hex(head)).as_bytes())?;
             file.sync_all()?;
             fs::rename(&new, &path)
@@ -264,12 +300,17 @@ impl Store {
             .optional()
             .map_err(failed)?;
         let Some((tick, head)) = last else {
-            return Ok(Progress::default());
+            return Ok(Progress {
+                head: self.birth,
+                ..Progress::default()
+            });
         };
-        let (groups, place, reached, clock): (Vec<u8>, String, String, i64) = c
-            .query_row("SELECT groups, place, reached, clock FROM state", [], |r| {
-                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
-            })
+        let (groups, place, reached, clock, tail): (Vec<u8>, String, String, i64, Vec<u8>) = c
+            .query_row(
+                "SELECT groups, place, reached, clock, tail FROM state",
+                [],
+                |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)),
+            )
             .map_err(failed)?;
         let read = |text: &str| {
             serde_json::from_str::<Place>(text).map_err(|_| self.damaged("a place in the events"))
@@ -283,6 +324,7 @@ impl Store {
             place: read(&place)?,
             reached: read(&reached)?,
             clock,
+            tail,
         })
     }
 
@@ -305,13 +347,34 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Makes a tick durable: its line, the open groups, where to read on, and which lines were `refused` (with the ticks
-    /// they name), all or nothing. Gives the tick.
+    /// The files of events that were read.
+    pub fn files(&self) -> Result<BTreeMap<String, Identity>, Failure> {
+        let failed = |e: rusqlite::Error| broken(&self.path, &e);
+        let mut query = self
+            .connection
+            .prepare("SELECT name, device, inode, born FROM files")
+            .map_err(failed)?;
+        let rows = query
+            .query_map([], |r| {
+                let identity = Identity {
+                    device: r.get::<_, i64>(1)?.cast_unsigned(),
+                    inode: r.get::<_, i64>(2)?.cast_unsigned(),
+                    born: r.get(3)?,
+                };
+                Ok((r.get(0)?, identity))
+            })
+            .map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Makes a tick durable: its line, the open groups, where to read on, which lines were `refused` (with the ticks
+    /// they name), and which `files` were begun, all or nothing. Gives the tick.
     pub fn commit(
         &mut self,
         body: &str,
         progress: &Progress,
         refused: &[(Place, i64)],
+        files: &[(String, Identity)],
     ) -> Result<i64, Failure> {
         let Progress {
             head,
@@ -319,6 +382,7 @@ impl Store {
             place,
             reached,
             clock,
+            tail,
             ..
         } = progress;
         let tick = progress.ticks - 1;
@@ -331,10 +395,17 @@ impl Store {
             .map_err(failed)?;
         let text = |p: &Place| serde_json::to_string(p).unwrap_or_default();
         write
-            .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3, ?4)")
-            .and_then(|mut s| s.execute(params![groups, text(place), text(reached), clock]))
+            .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3, ?4, ?5)")
+            .and_then(|mut s| s.execute(params![groups, text(place), text(reached), clock, tail]))
             .map_err(failed)?;
         insert(&write, refused).map_err(failed)?;
+        for (name, file) in files {
+            let numbers = (file.device.cast_signed(), file.inode.cast_signed());
+            write
+                .prepare_cached("INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4)")
+                .and_then(|mut s| s.execute(params![name, numbers.0, numbers.1, file.born]))
+                .map_err(failed)?;
+        }
         // what is not read again, or is late by now
         write
             .prepare_cached("DELETE FROM refused WHERE tick <= ?1 OR (file, offset) < (?2, ?3)")
@@ -377,7 +448,7 @@ impl Store {
             .prepare("SELECT tick, body, head FROM ticks ORDER BY tick")
             .map_err(failed)?;
         let mut rows = query.query([]).map_err(failed)?;
-        let (mut want, mut head) = (0_i64, [0_u8; 32]);
+        let (mut want, mut head) = (0_i64, self.birth);
         while let Some(row) = rows.next().map_err(failed)? {
             let (tick, body, stored): (i64, String, Vec<u8>) = (
                 row.get(0).map_err(failed)?,

@@ -11,6 +11,7 @@ use reticent_ledger::Ledger;
 use super::analysis::Line;
 use super::clock::Watch;
 use super::config::Config;
+use super::identity::Files;
 use super::run::{Options, Running, run};
 use super::source::{Place, Read1, Reader, Row};
 use super::statement::statement;
@@ -18,6 +19,7 @@ use super::store::{Opening, Store};
 use crate::failure::Failure;
 
 mod clocks;
+mod files;
 
 const BASE: &str = r#"
 format = 1
@@ -275,7 +277,12 @@ fn growing_files_are_watched() {
     };
     let start = || {
         fs::write(&file, "time,state\n1,a\n").unwrap();
-        let mut reader = Reader::new(&config.source, Place::default(), &Watch::default());
+        let mut reader = Reader::new(
+            &config.source,
+            Place::default(),
+            Files::default(),
+            &Watch::default(),
+        );
         assert!(matches!(reader.read(None), Ok(Read1::Line(_, Ok(_)))));
         reader
     };
@@ -307,7 +314,7 @@ fn growing_files_are_watched() {
     assert_eq!(reader.read(None).is_err(), cfg!(unix));
     let place = reader.place();
     fs::write(&file, "time").unwrap();
-    let mut later = Reader::new(&config.source, place, &Watch::default());
+    let mut later = Reader::new(&config.source, place, Files::default(), &Watch::default());
     assert!(later.read(None).is_err());
 }
 
@@ -707,7 +714,12 @@ fn growing_folders_are_read_in_order() {
         .replace("\"csv\"", "\"jsonl\"");
     let mut config = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
     config.source.follow = true;
-    let mut reader = Reader::new(&config.source, Place::default(), &Watch::default());
+    let mut reader = Reader::new(
+        &config.source,
+        Place::default(),
+        Files::default(),
+        &Watch::default(),
+    );
     let time = |read: Read1| match read {
         Read1::Line(_, Ok(Row::Event(event))) => event.time,
         other => panic!("{other:?}"),
@@ -723,7 +735,7 @@ fn growing_folders_are_read_in_order() {
     fs::write(data.join("2.jsonl"), "{\"time\": 3, \"state\": \"a\"}\n").unwrap();
     for reader in [
         &mut reader,
-        &mut Reader::new(&config.source, place, &Watch::default()),
+        &mut Reader::new(&config.source, place, Files::default(), &Watch::default()),
     ] {
         assert_eq!(time(reader.read(None).unwrap()), 2);
         assert!(matches!(reader.read(None).unwrap(), Read1::Line(_, Err(_))));
@@ -737,7 +749,12 @@ fn growing_folders_are_read_in_order() {
     assert_eq!(time(reader.read(None).unwrap()), 4);
     assert_eq!(reader.read(None).unwrap(), Read1::End);
     config.source.follow = false;
-    let mut whole = Reader::new(&config.source, reader.place(), &Watch::default());
+    let mut whole = Reader::new(
+        &config.source,
+        reader.place(),
+        Files::default(),
+        &Watch::default(),
+    );
     assert_eq!(time(whole.read(None).unwrap()), 5);
     assert_eq!(whole.read(None).unwrap(), Read1::End);
 }

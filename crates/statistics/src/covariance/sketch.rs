@@ -109,7 +109,12 @@ pub fn prepare_sketch(
     let (step, fold) = bought(config, columns.len());
     let added = step.added(&fold, facts.context);
     added.map_err(|e| impossible(&step, &e))?;
+    let records = match facts.context.size {
+        Size::Public(n) if facts.context.rows_per_unit <= 1 => Some(n),
+        _ => None,
+    };
     let mechanism = Sketched {
+        records,
         names: columns.iter().map(|c| c.0.clone()).collect(),
         step,
         fold,
@@ -137,6 +142,8 @@ pub fn prepare_sketch(
 /// # References
 /// Blocki, Blum, Datta, Sheffet 2012.
 struct Sketched {
+    /// The public number of records, if there is one: known when a plan is read, as where no cell may be missing.
+    records: Option<u64>,
     step: Sketch,
     names: Vec<String>,
     fold: Fold,
@@ -157,15 +164,10 @@ impl Mechanism for Sketched {
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let released = desk.sketch(FoldId(0), &self.step)?;
-        let context = desk.context();
-        let records = match context.size {
-            Size::Public(n) if context.rows_per_unit <= 1 => Some(n),
-            _ => None,
-        };
         let read = Read {
             scaling: self.scaling.clone(),
             released,
-            records,
+            records: self.records,
         };
         let found: Vec<(Value, bool)> = self
             .directions
@@ -185,7 +187,7 @@ impl Mechanism for Sketched {
                 "scale": scale.map(|a| json!([number(a.factor), number(a.shift)])).collect::<Vec<_>>(),
                 "added": number(read.released.added),
                 "grid": number(read.released.grid),
-                "records": records,
+                "records": self.records,
             },
         });
         Ok(Answer {

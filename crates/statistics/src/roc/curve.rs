@@ -219,7 +219,7 @@ impl<'a> Shape<'a> {
         let deviations = self.single.0.iter().chain(&self.single.1);
         let one = deviations.copied().fold(0.0, f64::max);
         let counts = (&*self.tally.negatives, &*self.tally.positives);
-        let (low, high) = with_shape(lines, counts, one, self.chosen.then_some(self.bent));
+        let (low, high) = with_shape(lines, counts, (z, one), self.chosen.then_some(self.bent));
         // The isotonic estimate may leave the interval of the plain counts.
         let low = low.min(self.auc).clamp(0.0, 1.0);
         let high = high.max(self.auc).clamp(0.0, 1.0);

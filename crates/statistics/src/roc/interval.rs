@@ -117,10 +117,14 @@ impl Ratio {
 /// Fewest bins whose vertices say enough of a smooth curve to prefer a cubic.
 const SMOOTH_BINS: usize = 4;
 
-/// What the unknown shape within bins makes of an interval for straight lines.
+/// What the unknown shape within bins makes of an interval for straight lines, at z deviations.
+///
+/// In any case the records within a bin come in some order: where their scores say nothing of their outcomes, the pairs of n negatives and p
+/// positives of a bin that are ordered rightly have the variance np(n + p + 1)/12 of a rank sum, and the area that of their sum over all bins. It is
+/// next to nothing until the noise is.
 ///
 /// Between quantiles (`cubic`: area by the cubic less that by lines), if there are at least four bins and every one is clearly as full as those of
-/// smooth scores (by four deviations), the cubic is right up to half its difference to lines. Otherwise lines may be right (ties), and so may
+/// smooth scores (by four deviations), the cubic is right up to its difference to lines. Otherwise lines may be right (ties), and so may
 /// scores that thresholds did not part: then a bin with a share f of the records orders its own pairs better than chance by at most
 /// min(1, 2f) of what all pairs are, because a bin is a restricted range (smooth scores: 1.5f). If those pairs are a share S of all, the area's
 /// distance to ½ is at most that of lines over 1 − S. When S exceeds ½ the bins say too little of what all pairs are: the pairs within
@@ -128,22 +132,25 @@ const SMOOTH_BINS: usize = 4;
 pub(super) fn with_shape(
     (low, high): (f64, f64),
     (negatives, positives): (&[f64], &[f64]),
-    deviation: f64,
+    (z, deviation): (f64, f64),
     cubic: Option<f64>,
 ) -> (f64, f64) {
-    let pooled = || negatives.iter().zip(positives).map(|(n, p)| n + p);
-    let total: f64 = pooled().sum();
-    let doubt = 4.0 * std::f64::consts::SQRT_2 * deviation;
-    let full = pooled().all(|both| both - doubt >= total / (4.0 * size(positives.len().max(1))));
-    if let Some(difference) = cubic.filter(|_| full && positives.len() >= SMOOTH_BINS) {
-        let (near, far) = (0.5 * difference, 1.5 * difference);
-        return (low + near.min(far), high + near.max(far));
-    }
     let positive = |counts: &[f64]| -> Vec<f64> { counts.iter().map(|c| c.max(0.0)).collect() };
     let (no, yes) = (positive(negatives), positive(positives));
     let (n, p): (f64, f64) = (no.iter().sum(), yes.iter().sum());
     if n <= 0.0 || p <= 0.0 {
         return (0.0, 1.0);
+    }
+    let sums = (no.iter().zip(&yes)).map(|(a, b)| a * b * (a + b + 1.0) / 12.0);
+    let order = z * libm::sqrt(sums.sum::<f64>()) / (n * p);
+    let (low, high) = (low - order, high + order);
+    let pooled = || negatives.iter().zip(positives).map(|(n, p)| n + p);
+    let total: f64 = pooled().sum();
+    let doubt = 4.0 * std::f64::consts::SQRT_2 * deviation;
+    let full = pooled().all(|both| both - doubt >= total / (4.0 * size(positives.len().max(1))));
+    if let Some(difference) = cubic.filter(|_| full && positives.len() >= SMOOTH_BINS) {
+        let far = 2.0 * difference;
+        return (low + far.min(0.0), high + far.max(0.0));
     }
     let within = |weight: fn(f64) -> f64| -> f64 {
         let pairs = (no.iter().zip(&yes)).map(|(a, b)| a * b * weight((a + b) / (n + p)));
@@ -162,6 +169,7 @@ pub(super) fn with_shape(
 mod tests {
     use super::*;
     use reticent_laws::Seeded;
+    use reticent_noise::Noise;
 
     #[test]
     fn noise_alone_excludes_nothing() {
@@ -180,19 +188,62 @@ mod tests {
     fn pairs_within_bins_may_be_ordered() {
         let (no, yes) = ([25.0, 75.0], [75.0, 25.0]);
         for cubic in [None, Some(0.03)] {
-            let (low, high) = with_shape((0.75, 0.75), (&no, &yes), 0.0, cubic);
+            let (low, high) = with_shape((0.75, 0.75), (&no, &yes), (0.0, 0.0), cubic);
             assert!(
                 (low - 0.75).abs() < 1e-12 && (high - 0.9).abs() < 1e-12,
                 "{low} {high}"
             );
         }
-        let (low, high) = with_shape((0.5, 0.5), (&[0.0, 900.0], &[0.0, 100.0]), 1.0, None);
+        let (low, high) = with_shape((0.5, 0.5), (&[0.0, 900.0], &[0.0, 100.0]), (0.0, 1.0), None);
         assert!(low <= 0.0 && high >= 1.0);
         let even = [100.0; 8];
-        let (low, high) = with_shape((0.7, 0.8), (&even, &even), 1.0, Some(0.02));
-        assert!((low - 0.71).abs() < 1e-12 && (high - 0.83).abs() < 1e-12);
-        let (low, high) = with_shape((0.7, 0.8), (&even, &even), 1.0, None);
+        let (low, high) = with_shape((0.7, 0.8), (&even, &even), (0.0, 1.0), Some(0.02));
+        assert!((low - 0.7).abs() < 1e-12 && (high - 0.84).abs() < 1e-12);
+        let (low, high) = with_shape((0.7, 0.8), (&even, &even), (0.0, 1.0), None);
         assert!((low - 0.7).abs() < 1e-12 && high > 0.8 && high < 0.82);
+    }
+
+    /// Records in quantile bins without noise, where only their order within bins is hidden. 200 tables, at most 34 misses: above with probability
+    /// below 10⁻⁹ at a true .05 (binomial tail); caught with probability .99: coverage below .78 (without what the order adds, .17).
+    #[test]
+    fn the_order_within_bins_is_allowed_for() {
+        use crate::roc::curve::area;
+        let mut noise = Seeded::new(47);
+        let mut missed = 0;
+        for _ in 0..200 {
+            let mut uniform = || (noise.bits() >> 11) as f64 / (1u64 << 53) as f64;
+            let mut rows: Vec<(f64, bool)> = (0..2000)
+                .map(|_| {
+                    let score = uniform();
+                    (score, uniform() < score)
+                })
+                .collect();
+            rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let (mut no, mut yes, mut rightly, mut above) = (vec![], vec![], 0.0, 0.0);
+            for bin in rows.chunks(100) {
+                yes.push(size(bin.iter().filter(|r| r.1).count()));
+                no.push(size(bin.iter().filter(|r| !r.1).count()));
+            }
+            for (_, positive) in &rows {
+                if *positive {
+                    above += 1.0;
+                } else {
+                    rightly += above;
+                }
+            }
+            let (n, p): (f64, f64) = (no.iter().sum(), yes.iter().sum());
+            let mut points = vec![(0.0, 0.0)];
+            for (a, b) in no.iter().zip(&yes) {
+                let last = points[points.len() - 1];
+                points.push((last.0 + a / n, last.1 + b / p));
+            }
+            let bent = area(&points, true) - area(&points, false);
+            let lines = Ratio::independent(&no, &yes, 0.0).interval(Z);
+            let (low, high) = with_shape(lines, (&no, &yes), (Z, 0.0), Some(bent));
+            assert!(high - low < 0.01, "{low} to {high}");
+            missed += usize::from(!(low..=high).contains(&(rightly / (n * p))));
+        }
+        assert!(missed <= 34, "{missed} of 200");
     }
 
     /// Per noise 1000 runs, at most 102 misses: above with probability below 10⁻⁹ at a true .05 (binomial tail). Caught with

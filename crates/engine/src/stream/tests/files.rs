@@ -1,0 +1,347 @@
+//! Files that are renamed, removed, linked or replaced, states that were not paid for, and marks that cannot be right.
+
+use super::*;
+
+/// Real releases at so large an ε that they are the counts.
+fn exact(folder: &Path, change: impl Fn(String) -> String) -> Config {
+    config(folder, |t| {
+        change(t.replace("epsilon = 1", "epsilon = 1e9"))
+    })
+}
+
+/// A folder as the source, of a stream that ends when its clock is told to.
+fn marked(folder: &Path, change: impl Fn(String) -> String) -> Config {
+    fs::create_dir_all(folder.join("in")).unwrap();
+    exact(folder, |t| {
+        let t = t.replace("path = \"events.csv\"", "path = \"in\"");
+        let t = t.replace("clock = \"events\"", "clock = \"marks\"");
+        change(
+            t.replace("format = \"csv\"", "format = \"csv\"\nmark = \"tick\"")
+                .replace("end = 200\n", ""),
+        )
+    })
+}
+
+fn put(folder: &Path, name: &str, rows: &str) {
+    fs::write(folder.join(name), format!("time,state\n{rows}")).unwrap();
+}
+
+fn counts(folder: &Path) -> Vec<i64> {
+    lines(folder).iter().map(|l| l.noisy[0].unwrap()).collect()
+}
+
+fn refused(config: &Config, options: &Options, says: &str) {
+    let message = go(config, options).unwrap_err().to_string();
+    assert!(message.contains(says), "{message}");
+}
+
+/// One payment is for one state: another that was made before it, or beside it, is refused.
+#[test]
+fn a_payment_serves_one_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = Options::default();
+    events(folder.path(), &busy());
+    let other = |ledger: &str, cap: &str| {
+        config(folder.path(), |t| {
+            let t = t.replace("out.jsonl", "other.jsonl");
+            format!("cap = {cap}\n{t}state = \"other.state\"\nledger = \"{ledger}\"\n")
+        })
+    };
+    // opened, and refused for its budget: a state without ticks stays behind
+    assert!(go(&other("small.ledger", "0.5"), &real).is_err());
+    assert!(folder.path().join("other.state").exists());
+    let first = config(folder.path(), |t| t + "ledger = \"s.ledger\"\n");
+    assert_eq!(go(&first, &real).unwrap().new, 20);
+    refused(&other("s.ledger", "1"), &real, "with another state file");
+    assert!(lines_of(folder.path(), "other.jsonl").is_empty());
+    // its own ledger pays for it
+    assert_eq!(go(&other("new.ledger", "1"), &real).unwrap().new, 20);
+    // the head of another state, also one without ticks, is no head of this one
+    fs::copy(
+        folder.path().join("other.state.head"),
+        folder.path().join("s.state.head"),
+    )
+    .unwrap();
+    refused(&first, &real, "older copy");
+}
+
+fn lines_of(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_default()
+}
+
+/// Rotation by renaming, copying and cutting: refused while the source is followed, between runs, and of links in it.
+#[test]
+fn no_file_is_read_twice() {
+    let rows = "1,a\n2,a\n3,a\n";
+    for case in ["renamed", "rotated", "cut", "linked"] {
+        for between in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let config = marked(folder.path(), |t| t);
+            let data = folder.path().join("in");
+            put(&data, "a.csv", rows);
+            if between {
+                put(&data, "a.csv", &format!("{rows}12,tick\n"));
+                assert_eq!(go(&config, &simulated()).unwrap().ticks, 1);
+            }
+            let mut reader = Reader::new(
+                &config.source,
+                Place::default(),
+                Files::new(&config, BTreeMap::new()),
+                &Watch::default(),
+            );
+            while matches!(reader.read(None).unwrap(), Read1::Line(..)) {}
+            match case {
+                "renamed" => fs::rename(data.join("a.csv"), data.join("b.csv")).unwrap(),
+                "rotated" => {
+                    fs::rename(data.join("a.csv"), data.join("a.csv.1")).unwrap();
+                    put(&data, "a.csv", "15,a\n16,a\n17,a\n18,a\n19,a\n22,tick\n");
+                }
+                "cut" => {
+                    fs::copy(data.join("a.csv"), data.join("a.csv.1")).unwrap();
+                    put(&data, "a.csv", "");
+                }
+                _ => fs::hard_link(data.join("a.csv"), data.join("b.csv")).unwrap(),
+            }
+            let failed = if between {
+                go(&config, &simulated()).map(drop)
+            } else {
+                loop {
+                    match reader.read(None) {
+                        Ok(Read1::Line(..)) => {}
+                        other => break other.map(drop),
+                    }
+                }
+            };
+            // where a system does not say when a file was made, a renamed one is noticed by a running program only
+            let told = fs::metadata(&data).unwrap().created().is_ok();
+            if cfg!(unix) && (told || !between) {
+                let message = failed.unwrap_err().to_string();
+                assert!(
+                    message.contains("cut or replaced") || message.contains("read already"),
+                    "{case} {between}: {message}"
+                );
+            }
+            if between {
+                assert_eq!(counts(folder.path()), [3], "{case}");
+            }
+        }
+    }
+}
+
+/// What belongs to open ticks must stay, and so must the last file; what is released already may go.
+#[test]
+fn files_that_are_gone_are_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = marked(folder.path(), |t| t);
+    let data = folder.path().join("in");
+    put(&data, "a.csv", "11,a\n12,a\n");
+    put(&data, "b.csv", "1,a\n10,tick\n13,a\n");
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 1);
+    let first = fs::read(data.join("a.csv")).unwrap();
+    fs::remove_file(data.join("a.csv")).unwrap();
+    put(&data, "c.csv", "20,tick\n");
+    refused(&config, &simulated(), "`a.csv` is gone");
+    fs::write(data.join("a.csv"), first).unwrap();
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 2);
+    assert_eq!(counts(folder.path()), [1, 3]);
+    fs::remove_file(data.join("a.csv")).unwrap();
+    fs::remove_file(data.join("b.csv")).unwrap();
+    put(&data, "d.csv", "22,a\n30,tick\n");
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 3);
+    // all under older names: nothing would be read
+    for (from, to) in [("c.csv", "0.csv"), ("d.csv", "1.csv")] {
+        fs::rename(data.join(from), data.join(to)).unwrap();
+    }
+    refused(&config, &simulated(), "no file comes after it");
+    assert_eq!(counts(folder.path()), [1, 3, 1]);
+}
+
+/// A file of the same name and other content, also a longer one, between runs and within one; the same content may have moved.
+#[test]
+fn a_file_is_known_by_what_was_read_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = exact(folder.path(), |t| t);
+    config.ticks.end = None;
+    events(folder.path(), &[(1, "a"), (11, "a"), (21, "a")]);
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 2);
+    events(folder.path(), &[(2, "a"), (11, "a"), (22, "a"), (31, "b")]);
+    refused(&config, &simulated(), "cut or replaced");
+    // copied to its place, as synchronisation does
+    fs::remove_file(folder.path().join("events.csv")).unwrap();
+    events(folder.path(), &[(1, "a"), (11, "a"), (21, "a"), (31, "b")]);
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 3);
+    assert_eq!(counts(folder.path()), [1, 1, 1]);
+
+    let text = BASE.replace("path =", "follow = true\npath =");
+    let follow = Config::parse(&text, &folder.path().join("stream.toml")).unwrap();
+    let (start, files) = (Place::default(), Files::default());
+    let mut reader = Reader::new(&follow.source, start, files, &Watch::default());
+    while matches!(reader.read(None).unwrap(), Read1::Line(..)) {}
+    events(
+        folder.path(),
+        &[(3, "b"), (11, "b"), (21, "b"), (31, "b"), (41, "b")],
+    );
+    assert!(
+        reader
+            .read(None)
+            .unwrap_err()
+            .to_string()
+            .contains("cut or replaced")
+    );
+}
+
+/// Outputs that are the source, the declaration or each other under another name, and sources that become outputs.
+#[cfg(unix)]
+#[test]
+fn links_are_followed_to_what_they_name() {
+    let says = |setup: &dyn Fn(&Path), extra: &str, want: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let config = marked(folder.path(), |t| t + extra);
+        put(&folder.path().join("in"), "a.csv", "1,a\n1,zzz\n12,tick\n");
+        setup(folder.path());
+        refused(&config, &Options::default(), want);
+        assert!(!config.output.ledger.exists(), "{want}: nothing is paid");
+    };
+    let link = |from: &'static str, to: &'static str| {
+        move |folder: &Path| {
+            fs::write(folder.join(from), "").unwrap();
+            fs::hard_link(folder.join(from), folder.join(to)).unwrap();
+        }
+    };
+    says(&link("out.jsonl", "s.bad"), "", "same file");
+    says(&link("in/b.csv", "s.bad"), "", "read as events");
+    says(&link("stream.toml", "s.bad"), "", "the declaration");
+    says(
+        &|_| {},
+        "dead_letters = \"stream.toml\"\n",
+        "is no file that",
+    );
+}
+
+/// A dangling link among the sources that the bad lines later fill.
+#[cfg(unix)]
+#[test]
+fn bad_lines_are_not_read_as_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = marked(folder.path(), |t| t);
+    let data = folder.path().join("in");
+    put(&data, "a.csv", "1,a\n1,zzz\n12,tick\n");
+    std::os::unix::fs::symlink(folder.path().join("s.bad"), data.join("zz.csv")).unwrap();
+    refused(&config, &simulated(), "read as events");
+    fs::remove_file(data.join("zz.csv")).unwrap();
+    // made while the stream runs
+    let files = Files::new(&config, BTreeMap::new());
+    let mut reader = Reader::new(&config.source, Place::default(), files, &Watch::default());
+    assert!(matches!(reader.read(None), Ok(Read1::Line(..))));
+    std::os::unix::fs::symlink(folder.path().join("s.bad"), data.join("zz.csv")).unwrap();
+    let failed = loop {
+        match reader.read(None) {
+            Ok(Read1::Line(..)) => {}
+            other => break other.unwrap_err().to_string(),
+        }
+    };
+    assert!(failed.contains("this stream writes"), "{failed}");
+}
+
+/// Releases that hold something are refused before anything is paid, and a head file that leads elsewhere overwrites nothing.
+#[cfg(unix)]
+#[test]
+fn what_is_there_is_not_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &busy());
+    let config = config(folder.path(), |t| t);
+    fs::write(folder.path().join("out.jsonl"), "not ours\n").unwrap();
+    refused(&config, &Options::default(), "not a release of this stream");
+    let ledger = Ledger::open(folder.path().join("s.ledger")).unwrap();
+    assert_eq!(ledger.entries().unwrap().len(), 1, "registered, not paid");
+    drop(ledger);
+    fs::write(folder.path().join("out.jsonl"), "").unwrap();
+    let head = folder.path().join("s.state.head.new");
+    std::os::unix::fs::symlink(folder.path().join("out.jsonl"), &head).unwrap();
+    assert_eq!(go(&config, &Options::default()).unwrap().new, 20);
+    assert_eq!(lines(folder.path()).len(), 20);
+}
+
+/// A bad line ends no stream, also when it cannot be kept.
+#[cfg(unix)]
+#[test]
+fn bad_lines_decide_about_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    events(folder.path(), &[(1, "a"), (2, "zzz"), (31, "a")]);
+    let config = exact(folder.path(), |t| t + "dead_letters = \"/dev/full\"\n");
+    // not a file: refused before it runs
+    refused(&config, &simulated(), "is no file");
+    let config = exact(folder.path(), |t| t);
+    let options = simulated();
+    let ran = go(&config, &options).unwrap();
+    assert_eq!((ran.ticks, ran.bad, ran.unwritten), (20, 1, 0));
+}
+
+/// Times at or after the end, several records in a line, units with blanks around them.
+#[test]
+fn lines_are_judged_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let uneven = exact(folder.path(), |t| t.replace("end = 200", "end = 15"));
+    events(
+        folder.path(),
+        &[(1, "a"), (12, "a"), (14, "a"), (15, "a"), (19, "a")],
+    );
+    let ran = go(&uneven, &simulated()).unwrap();
+    assert_eq!((counts(folder.path()), ran.bad), (vec![1, 2], 2));
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = exact(folder.path(), |t| t);
+    fs::write(
+        folder.path().join("events.csv"),
+        "time,state\n1,a\r2,a\r3,a\n4,a\r\n",
+    )
+    .unwrap();
+    assert_eq!(go(&config, &simulated()).unwrap().bad, 1);
+    assert_eq!(counts(folder.path())[0], 1);
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = exact(folder.path(), |t| {
+        t.replace("[ticks]", "unit = \"who\"\n[ticks]")
+    });
+    let text = "time, state, who\n1,a,ann\n2, a, ann\n3 , a ,ann \n";
+    fs::write(folder.path().join("events.csv"), text).unwrap();
+    go(&config, &simulated()).unwrap();
+    assert_eq!(counts(folder.path())[0], 1);
+}
+
+/// Marks on schedule close ticks whatever `max_ahead` is; marks in other units stop the stream instead of running away with it.
+#[test]
+fn marks_are_measured_from_the_last_one() {
+    let punctual: String = (0..8)
+        .map(|t| format!("{},a\n{},tick\n", 10 * t + 1, 10 * t + 9))
+        .collect();
+    for (keys, ticks) in [("max_ahead = 0", 7), ("max_ahead = 3\nlateness = 50", 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = marked(folder.path(), |t| {
+            t.replace("width = 10", &format!("width = 10\n{keys}"))
+        });
+        put(&folder.path().join("in"), "a.csv", &punctual);
+        let ran = go(&config, &simulated()).unwrap();
+        assert_eq!((ran.ticks, ran.bad), (ticks, 0), "{keys}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("in");
+    let config = marked(folder.path(), |t| {
+        t.replace("width = 10", "width = 10\nmax_ahead = 5")
+    });
+    put(
+        &data,
+        "a.csv",
+        "1,a\n10,tick\n12,a\n500,tick\n20,tick\n9000,tick\n9010,tick\n",
+    );
+    refused(&config, &simulated(), "--catch-up");
+    assert_eq!(counts(folder.path()), [1, 1]);
+    let mut late = simulated();
+    late.catch_up = true;
+    put(
+        &data,
+        "a.csv",
+        "1,a\n10,tick\n12,a\n500,tick\n20,tick\n100,tick\n110,tick\n",
+    );
+    assert_eq!(go(&config, &late).unwrap().ticks, 11);
+}
