@@ -146,7 +146,17 @@ fn rejected(registration: &Registration) -> String {
 /// refusal, unless the curator declared the data public (`auto_register`).
 pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
     if !dataset.ledger.exists() {
-        if !dataset.auto_register || head_file(dataset).exists() {
+        if head_file(dataset).exists() {
+            return Err(
+                Refusal::policy("this data set was registered, and its ledger is gone")
+                    .in_file(&dataset.ledger)
+                    .accepting(
+                        "Restore the ledger with its head file, from the newest copy there is.",
+                    )
+                    .into(),
+            );
+        }
+        if !dataset.auto_register {
             return Err(Refusal::policy(
                 "this data set is not registered: its ledger does not exist",
             )

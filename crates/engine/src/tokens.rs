@@ -241,6 +241,9 @@ fn word_file(path: &PathBuf) -> Result<String, String> {
             "it has {size} bytes; at most {MOST_BYTES} are accepted"
         ));
     }
+    if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+        return Err("it is not a regular file".to_owned());
+    }
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     Ok(text.trim_start_matches('\u{feff}').to_owned())

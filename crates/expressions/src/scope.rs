@@ -9,7 +9,7 @@ use crate::{Comparison, Expr, Function, Interval, Kind, Schema, apply};
 pub enum ProgramError {
     /// An expression has no finite bounds.
     #[error(
-        "an expression has no finite bounds ({lower} to {upper}); narrow the declared bounds or add a `where` condition"
+        "an expression has no finite bounds ({lower} to {upper}); narrow the declared bounds or add a `where` condition that compares the column itself with a number, such as x > 0"
     )]
     Unbounded {
         /// Lower end found.
@@ -19,7 +19,7 @@ pub enum ProgramError {
     },
     /// A function is asked outside its domain.
     #[error(
-        "{function} needs an argument {needs}, but the declared bounds allow {lower} to {upper}; narrow the bounds or add a `where` condition"
+        "{function} needs an argument {needs}, but the declared bounds allow {lower} to {upper}; narrow the bounds or add a `where` condition that compares the column itself with a number, such as x > 0"
     )]
     Domain {
         /// Name of the function.
