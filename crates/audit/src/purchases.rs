@@ -8,10 +8,11 @@ use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
     Bisection, Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, Medians,
     MergedBins, NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments,
-    Selection, Sketch, SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests,
-    Votes, WorstQuery,
+    Selection, Sketch, SmoothAuc, SplitTree, Strategy, Sums, Test, ThresholdTests, Votes,
+    WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
+use reticent_statistics::sparse_vector::SparseVector;
 use serde_json::Value;
 
 /// One paid step.
@@ -162,8 +163,8 @@ impl Mechanism for Purchases {
                 Purchase::LeastSquares(s) => desk.least_squares(fold, s)?.into(),
                 Purchase::Sketch(s) => desk.sketch(fold, s)?.rows.concat().into(),
                 Purchase::Votes(s) => integer(desk.votes(s)?),
-                Purchase::SparseVector(queries, thresholds, s) => desk
-                    .sparse_vector(fold, queries, thresholds, s)?
+                Purchase::SparseVector(queries, thresholds, s) => s
+                    .buy(desk, fold, queries, thresholds)?
                     .iter()
                     .map(crossing)
                     .collect::<Vec<_>>()
