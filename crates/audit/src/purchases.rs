@@ -6,12 +6,12 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Bisection, Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, Medians,
-    MergedBins, NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments,
-    Selection, Sketch, SmoothAuc, SplitTree, Strategy, Sums, Test, ThresholdTests, Votes,
-    WorstQuery,
+    Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, MergedBins, NormMoments,
+    OutputPerturbation, Partition, Quantile, Range, SecondMoments, Selection, Sketch, SmoothAuc,
+    SplitTree, Strategy, Sums, Test, ThresholdTests, Votes, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
+use reticent_statistics::bisect::{Medians, Quantiles};
 use reticent_statistics::sparse_vector::SparseVector;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub enum Purchase {
     /// Recursive medians.
     Medians(Medians),
     /// Several quantiles; levels without an answer are null.
-    Bisection(Bisection),
+    Bisection(Quantiles),
     /// An area, in units of its grid.
     SmoothAuc(SmoothAuc),
     /// A range.
@@ -135,9 +135,9 @@ impl Mechanism for Purchases {
                 // the centres are public
                 Purchase::Sums(groups, s) => integers(&desk.sums(fold, groups.as_deref(), s)?.0),
                 Purchase::Quantile(s) => desk.quantile(fold, s)?.into(),
-                Purchase::Medians(s) => desk.medians(fold, s)?.into(),
-                Purchase::Bisection(s) => desk
-                    .bisection(fold, s)?
+                Purchase::Medians(s) => s.buy(desk, fold)?.into(),
+                Purchase::Bisection(s) => s
+                    .buy(desk, fold)?
                     .into_iter()
                     .map(Value::from)
                     .collect::<Vec<_>>()

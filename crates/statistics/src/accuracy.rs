@@ -22,11 +22,11 @@ use reticent_accounting::{Currency, Rational, Relation, rational_from_f64, ratio
 use reticent_laws::Law;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{
-    Bisection, Change, Counts, Draw, ItemCounts, Payment, Range, RangeScales, Sides, SmoothAuc,
-    ThresholdTests,
+    Change, Counts, Draw, ItemCounts, Payment, Range, RangeScales, Sides, SmoothAuc, ThresholdTests,
 };
 use reticent_mechanisms::rows::Schema;
 
+use crate::bisect::Quantiles;
 use crate::common::{Facts, size, widen};
 use crate::counters::Method as TotalMethod;
 use crate::{planning, running, selection, sparse_vector};
@@ -396,7 +396,7 @@ fn quantiles(
     let unions = |k: f64| (f64::from(cells.max(2)) * k / 0.05).ln();
     let touches = f64::from(context.touches());
     let per_record = rational_to_f64(&context.per_record(e));
-    let step = Bisection {
+    let step = Quantiles {
         name: String::new(),
         epsilon: e.clone(),
         levels: (1..=levels.max(1)).collect(),

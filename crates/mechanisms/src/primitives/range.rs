@@ -1,12 +1,13 @@
 //! The private range finder: an upper bound below which a public share of the records lies.
 
 use reticent_accounting::{Both, Event, Rational, Relation, share};
-use reticent_noise::{Lattice, Scale};
+use reticent_noise::Lattice;
 
-use super::counts::grid;
+use super::cells::{Layers, line};
+use super::payment::scale;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use crate::fold::{Cut, Fold};
+use crate::fold::Cut;
 
 /// How the ε of a [`Range`] becomes noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,24 +132,18 @@ impl Range {
     pub fn lattices(&self, context: &Context) -> Result<(Lattice, Lattice), DeskError> {
         self.check()?;
         let (e1, e2) = self.shares();
-        let (e1, e2) = (context.per_record(&e1), context.per_record(&e2));
-        if e1 <= Rational::ZERO || e2 <= Rational::ZERO {
-            return Err(DeskError::Misuse(
-                "the budget of a range is too small to split".to_owned(),
-            ));
-        }
         let unit = Rational::from(self.coverage.1.max(1));
         let threshold = match (self.scales, context.relation) {
-            (RangeScales::Calibrated, Relation::AddRemove) => self.theta() / e1,
+            (RangeScales::Calibrated, Relation::AddRemove) => self.theta() * &unit,
             (RangeScales::Calibrated, Relation::ReplaceOne) | (RangeScales::Printed, _) => {
-                Rational::from(1u8) / e1
+                unit.clone()
             }
         };
-        let query = Rational::from(1u8) / e2;
-        Ok((
-            Lattice::Geometric(Scale::at_least(&(threshold * &unit))?),
-            Lattice::Geometric(Scale::at_least(&(query * &unit))?),
-        ))
+        let law = |moved: &Rational, e: &Rational| {
+            let scale = scale(&self.name, moved, e, context)?;
+            Ok::<_, DeskError>(Lattice::Geometric(scale))
+        };
+        Ok((law(&threshold, &e1)?, law(&unit, &e2)?))
     }
 }
 
@@ -158,44 +153,28 @@ impl Desk<'_> {
     pub fn range(&mut self, fold: FoldId, step: &Range) -> Result<usize, DeskError> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
-        let shape = grid(&fold)?;
-        let candidates = match &fold {
-            Fold::Grid { axes, .. } => match axes.as_slice() {
-                [axis] => match &axis.cut {
-                    Cut::UpTo(edges) => edges.len(),
-                    _ => {
-                        return Err(DeskError::Misuse(
-                            "a range needs counts up to edges".to_owned(),
-                        ));
-                    }
-                },
-                _ => return Err(DeskError::Misuse("a range needs one axis".to_owned())),
-            },
-            _ => {
-                return Err(DeskError::Misuse("a range needs a grid".to_owned()));
-            }
+        let Some(Cut::UpTo(edges)) = line(&fold) else {
+            return Err(DeskError::Misuse(
+                "a range needs counts up to edges of one axis".to_owned(),
+            ));
         };
+        let layers = Layers::of(&fold, &state)?;
         let (threshold, query) = step.lattices(self.context)?;
         let (a, g) = (i128::from(step.coverage.0), i128::from(step.coverage.1));
         let unit = 1.0 / f64::from(step.coverage.1.max(1));
         self.record(&format!("{}: threshold", step.name), &threshold, unit);
         self.record(&format!("{}: queries", step.name), &query, unit);
-        let n = state
-            .0
-            .iter()
-            .take(shape.cells)
-            .fold(0i128, |s, c| s.saturating_add(*c));
-        let level = n
+        let level = layers
+            .before(layers.len())
             .saturating_mul(a)
             .saturating_add(self.noise.lattice(&threshold));
-        let mut count = 0i128;
-        for k in 0..candidates {
-            count = count.saturating_add(state.0.get(k).copied().unwrap_or(0));
+        for k in 0..edges.len() {
+            let count = layers.before(k.saturating_add(1));
             let need = level.saturating_sub(count.saturating_mul(g));
             if self.noise.exceeds(&query, need) {
                 return Ok(k);
             }
         }
-        Ok(candidates.saturating_sub(1))
+        Ok(edges.len().saturating_sub(1))
     }
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use reticent_accounting::{Both, Event, Rational, Relation, share};
 use reticent_noise::{Lattice, Noise, Scale};
 
-use super::select::Layers;
+use super::cells::Layers;
+use super::payment::scale;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 
@@ -282,10 +283,7 @@ impl ThresholdTests {
         Ok(self.scales(context)?.value)
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "rational arithmetic; divisors are checked to be positive"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     fn scales(&self, context: &Context) -> Result<Scales, DeskError> {
         if self.answers == 0 || (self.nested && self.change != Change::COUNT) {
             return Err(DeskError::Misuse(
@@ -295,15 +293,7 @@ impl ThresholdTests {
         }
         let (s, w) = self.moves(context);
         let c = Rational::from(self.answers);
-        let scale = |move_by: Rational, epsilon: &Rational| {
-            let e = context.per_record(epsilon);
-            if e <= Rational::ZERO {
-                return Err(DeskError::Misuse(
-                    "the budget of a sparse vector is too small to split".to_owned(),
-                ));
-            }
-            Ok(Scale::at_least(&(move_by / e))?)
-        };
+        let scale = |moved: Rational, epsilon| scale(&self.name, &moved, epsilon, context);
         let (e1, e2) = self.shares(context);
         let value = match &self.values {
             None => None,
