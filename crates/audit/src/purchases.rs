@@ -7,11 +7,12 @@ use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
     Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, MergedBins, NormMoments,
-    OutputPerturbation, Partition, Quantile, Range, SecondMoments, Selection, Sketch, SmoothAuc,
+    OutputPerturbation, Partition, Quantile, SecondMoments, Selection, Sketch, SmoothAuc,
     SplitTree, Strategy, Sums, Test, ThresholdTests, Votes, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use reticent_statistics::bisect::{Medians, Quantiles};
+use reticent_statistics::range::Range;
 use reticent_statistics::sparse_vector::SparseVector;
 use serde_json::Value;
 
@@ -126,7 +127,7 @@ impl Mechanism for Purchases {
 
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let mut values = Vec::with_capacity(self.0.len());
-        for (i, (_, purchase)) in self.0.iter().enumerate() {
+        for (i, (declared, purchase)) in self.0.iter().enumerate() {
             let fold = FoldId(i);
             values.push(match purchase {
                 Purchase::Counts(groups, s) => {
@@ -143,7 +144,7 @@ impl Mechanism for Purchases {
                     .collect::<Vec<_>>()
                     .into(),
                 Purchase::SmoothAuc(s) => integer(desk.smooth_auc(fold, s)?),
-                Purchase::Range(s) => desk.range(fold, s)?.into(),
+                Purchase::Range(s) => s.buy(desk, fold, candidates(declared))?.into(),
                 Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
                 Purchase::Linear(strategy, s) => integers(&desk.linear(fold, strategy, s)?.values),
                 Purchase::Partition(s) => {
@@ -203,6 +204,17 @@ impl Mechanism for Purchases {
             value: values.into(),
             ..Answer::default()
         })
+    }
+}
+
+/// The edges of a fold that counts up to edges of one axis.
+fn candidates(fold: &Fold) -> usize {
+    match fold {
+        Fold::Grid { axes, .. } => match axes.as_slice() {
+            [axis] => axis.cut.cells().saturating_sub(1),
+            _ => 0,
+        },
+        _ => 0,
     }
 }
 

@@ -22,13 +22,14 @@ use reticent_accounting::{Currency, Rational, Relation, rational_from_f64, ratio
 use reticent_laws::Law;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{
-    Change, Counts, Draw, ItemCounts, Payment, Range, RangeScales, Sides, SmoothAuc, ThresholdTests,
+    Change, Counts, Draw, ItemCounts, Payment, Sides, SmoothAuc, ThresholdTests,
 };
 use reticent_mechanisms::rows::Schema;
 
 use crate::bisect::Quantiles;
 use crate::common::{Facts, size, widen};
 use crate::counters::Method as TotalMethod;
+use crate::range::{Range, RangeScales};
 use crate::{planning, running, selection, sparse_vector};
 
 /// Under which relation and unit an error is asked for.
@@ -252,6 +253,7 @@ impl Question {
                     sides: Sides::One,
                     gaps: false,
                     values: None,
+                    custom: None,
                 };
                 let found = sparse_vector::accuracy(&step, context, 0.05).ok()?;
                 plain(found.alpha(), "records")

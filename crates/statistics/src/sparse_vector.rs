@@ -53,6 +53,7 @@ impl Accuracy {
 ///     sides: Sides::One,
 ///     gaps: false,
 ///     values: None,
+///     custom: None,
 /// };
 /// let at_one = accuracy(&step, &context, 0.05)?;
 /// // Ten times the ε, a tenth of the margin (up to whole records).
@@ -216,6 +217,7 @@ impl SparseVector {
             sides: Sides::One,
             gaps: self.gaps,
             values: None,
+            custom: None,
         }
     }
 
@@ -278,6 +280,7 @@ impl SparseVector {
 ///     sides: Sides::One,
 ///     gaps: false,
 ///     values: None,
+///     custom: None,
 /// };
 /// // which is the first class that 700 people or more are in?
 /// let list = (0..6).map(|c| Test::count(c..c + 1, 700)).collect();

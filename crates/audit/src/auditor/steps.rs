@@ -60,6 +60,7 @@ fn selections() -> Vec<World> {
         sides: Sides::One,
         gaps: false,
         values: None,
+        custom: None,
     };
     let merged = MergedBins {
         name: named("bins"),
