@@ -13,6 +13,9 @@ use reticent_noise::{Lattice, Scale};
 use crate::context::Context;
 use crate::desk::DeskError;
 
+/// The noise of a scale.
+pub(super) type Law = fn(Scale) -> Lattice;
+
 /// How additive noise is paid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payment {
@@ -84,7 +87,7 @@ impl Payment {
         step: &str,
         l1: impl FnOnce() -> Result<Rational, DeskError>,
         l2: impl FnOnce() -> Result<(Rational, Rational), DeskError>,
-    ) -> Result<(Rational, fn(Scale) -> Lattice), DeskError> {
+    ) -> Result<(Rational, Law), DeskError> {
         Ok(match self {
             Self::Pure { epsilon } => {
                 let epsilon = budget(step, epsilon)?;
