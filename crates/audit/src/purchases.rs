@@ -6,12 +6,14 @@ use std::ops::Range as Span;
 use reticent_accounting::{AccountingError, Event};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::{
-    Bisection, Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, Medians,
-    MergedBins, NormMoments, OutputPerturbation, Partition, Quantile, Range, SecondMoments,
-    Selection, Sketch, SmoothAuc, SparseVector, SplitTree, Strategy, Sums, Test, ThresholdTests,
-    Votes, WorstQuery,
+    Counts, Crossing, ItemCounts, JointSelection, LeastSquares, Linear, MergedBins, NormMoments,
+    OutputPerturbation, Partition, Quantile, SecondMoments, Selection, Sketch, SmoothAuc,
+    SplitTree, Strategy, Sums, Test, ThresholdTests, Votes, WorstQuery,
 };
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
+use reticent_statistics::bisect::{Medians, Quantiles};
+use reticent_statistics::range::Range;
+use reticent_statistics::sparse_vector::SparseVector;
 use serde_json::Value;
 
 /// One paid step.
@@ -26,7 +28,7 @@ pub enum Purchase {
     /// Recursive medians.
     Medians(Medians),
     /// Several quantiles; levels without an answer are null.
-    Bisection(Bisection),
+    Bisection(Quantiles),
     /// An area, in units of its grid.
     SmoothAuc(SmoothAuc),
     /// A range.
@@ -125,7 +127,7 @@ impl Mechanism for Purchases {
 
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let mut values = Vec::with_capacity(self.0.len());
-        for (i, (_, purchase)) in self.0.iter().enumerate() {
+        for (i, (declared, purchase)) in self.0.iter().enumerate() {
             let fold = FoldId(i);
             values.push(match purchase {
                 Purchase::Counts(groups, s) => {
@@ -134,15 +136,15 @@ impl Mechanism for Purchases {
                 // the centres are public
                 Purchase::Sums(groups, s) => integers(&desk.sums(fold, groups.as_deref(), s)?.0),
                 Purchase::Quantile(s) => desk.quantile(fold, s)?.into(),
-                Purchase::Medians(s) => desk.medians(fold, s)?.into(),
-                Purchase::Bisection(s) => desk
-                    .bisection(fold, s)?
+                Purchase::Medians(s) => s.buy(desk, fold)?.into(),
+                Purchase::Bisection(s) => s
+                    .buy(desk, fold)?
                     .into_iter()
                     .map(Value::from)
                     .collect::<Vec<_>>()
                     .into(),
                 Purchase::SmoothAuc(s) => integer(desk.smooth_auc(fold, s)?),
-                Purchase::Range(s) => desk.range(fold, s)?.into(),
+                Purchase::Range(s) => s.buy(desk, fold, candidates(declared))?.into(),
                 Purchase::SecondMoments(s) => desk.second_moments(fold, s)?.entries.into(),
                 Purchase::Linear(strategy, s) => integers(&desk.linear(fold, strategy, s)?.values),
                 Purchase::Partition(s) => {
@@ -162,8 +164,8 @@ impl Mechanism for Purchases {
                 Purchase::LeastSquares(s) => desk.least_squares(fold, s)?.into(),
                 Purchase::Sketch(s) => desk.sketch(fold, s)?.rows.concat().into(),
                 Purchase::Votes(s) => integer(desk.votes(s)?),
-                Purchase::SparseVector(queries, thresholds, s) => desk
-                    .sparse_vector(fold, queries, thresholds, s)?
+                Purchase::SparseVector(queries, thresholds, s) => s
+                    .buy(desk, fold, queries, thresholds)?
                     .iter()
                     .map(crossing)
                     .collect::<Vec<_>>()
@@ -202,6 +204,17 @@ impl Mechanism for Purchases {
             value: values.into(),
             ..Answer::default()
         })
+    }
+}
+
+/// The edges of a fold that counts up to edges of one axis.
+fn candidates(fold: &Fold) -> usize {
+    match fold {
+        Fold::Grid { axes, .. } => match axes.as_slice() {
+            [axis] => axis.cut.cells().saturating_sub(1),
+            _ => 0,
+        },
+        _ => 0,
     }
 }
 

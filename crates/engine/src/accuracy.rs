@@ -5,10 +5,11 @@ use std::path::Path;
 
 use reticent_accounting::{Currency, Relation, rational_from_f64, rational_to_f64};
 use reticent_mechanisms::Context;
-use reticent_mechanisms::primitives::{Payment, RangeScales};
+use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::RowProgram;
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::accuracy::{Error, QuantileMethod, Question, Setting};
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::roc::Thresholds;
 use reticent_statistics::simple::{Search, Sides};
 use reticent_statistics::{Facts, counters, planning, running, selection, verify};

@@ -9,9 +9,9 @@ mod read;
 use std::path::PathBuf;
 
 use reticent_accounting::{Rational, format_rational};
-use reticent_mechanisms::primitives::RangeScales;
 use reticent_statistics::features::{Keep, Scoring};
 use reticent_statistics::histogram::{Method, Workload};
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::residuals;
 use reticent_statistics::roc::Thresholds;
 use reticent_statistics::simple::{Search, Sides};

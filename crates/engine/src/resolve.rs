@@ -8,9 +8,9 @@ use reticent_accounting::{
     Cost, Currency, Price, Rational, Relation, parallel, rational_to_f64, sequential,
 };
 use reticent_ledger::RequestId;
-use reticent_mechanisms::primitives::RangeScales;
 use reticent_mechanisms::program::{Expr, Part, Split};
 use reticent_mechanisms::{Unit as DoorUnit, Wanted, claim_price};
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::simple::printed_share;
 use reticent_statistics::zcdp;
 use serde_json::{Value, json};

@@ -87,6 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sides: Sides::One,
         gaps: false,
         values: None,
+        custom: None,
     };
 
     let (mut paying, mut opening, mut answering) = (Vec::new(), Vec::new(), Vec::new());

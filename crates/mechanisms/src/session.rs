@@ -32,7 +32,7 @@
 //! let fold = Fold::Grid { axes: vec![Axis { term: 0, cut: Cut::Whole(100) }], sum: None };
 //! let step = ThresholdTests {
 //!     name: "ages".into(), epsilon, answers: 2, most: 50, change: Change::COUNT, nested: false,
-//!     sides: Sides::One, gaps: true, values: None,
+//!     sides: Sides::One, gaps: true, values: None, custom: None,
 //! };
 //! let mut session = private.open_session("ann", ticket, &program, &fold, &step)?;
 //! // halve the range that surely holds more than 100 people

@@ -288,6 +288,7 @@ fn tests() {
                 sides,
                 gaps: true,
                 values: values.clone(),
+                custom: None,
             };
             // a threshold that none reaches: all are asked
             let list = (0..cells as usize)

@@ -22,13 +22,14 @@ use reticent_accounting::{Currency, Rational, Relation, rational_from_f64, ratio
 use reticent_laws::Law;
 use reticent_mechanisms::Context;
 use reticent_mechanisms::primitives::{
-    Bisection, Change, Counts, Draw, ItemCounts, Payment, Range, RangeScales, Sides, SmoothAuc,
-    ThresholdTests,
+    Change, Counts, Draw, ItemCounts, Payment, Sides, SmoothAuc, ThresholdTests,
 };
 use reticent_mechanisms::rows::Schema;
 
+use crate::bisect::Quantiles;
 use crate::common::{Facts, size, widen};
 use crate::counters::Method as TotalMethod;
+use crate::range::{Range, RangeScales};
 use crate::{planning, running, selection, sparse_vector};
 
 /// Under which relation and unit an error is asked for.
@@ -252,6 +253,7 @@ impl Question {
                     sides: Sides::One,
                     gaps: false,
                     values: None,
+                    custom: None,
                 };
                 let found = sparse_vector::accuracy(&step, context, 0.05).ok()?;
                 plain(found.alpha(), "records")
@@ -396,7 +398,7 @@ fn quantiles(
     let unions = |k: f64| (f64::from(cells.max(2)) * k / 0.05).ln();
     let touches = f64::from(context.touches());
     let per_record = rational_to_f64(&context.per_record(e));
-    let step = Bisection {
+    let step = Quantiles {
         name: String::new(),
         epsilon: e.clone(),
         levels: (1..=levels.max(1)).collect(),

@@ -13,11 +13,12 @@ use std::sync::OnceLock;
 use reticent_accounting::{AccountingError, Event, Rational, split};
 use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold};
-use reticent_mechanisms::primitives::{Counts, Medians, MergedBins, Sides, Sums};
+use reticent_mechanisms::primitives::{Counts, MergedBins, Sides, Sums};
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
+use crate::bisect::Medians;
 use crate::common::{
     Facts, Prepared, StatisticsError, clipped, number, positive, real, size, whole, with_metadata,
 };
@@ -370,7 +371,7 @@ impl Binned {
             };
             return Ok((0..cells).map(|i| i..i + 1).zip(pairs(edges)).collect());
         };
-        let mut groups = groups(&desk.medians(FoldId(0), step)?, cells);
+        let mut groups = groups(&step.buy(desk, FoldId(0))?, cells);
         if let Some(step) = &self.merge {
             groups = self.merged(desk, step, groups)?;
         }

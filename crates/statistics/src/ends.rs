@@ -7,11 +7,11 @@
 
 use reticent_accounting::Rational;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Range, RangeScales};
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Desk, DeskError, FoldId};
 
 use crate::common::{Facts, StatisticsError};
+use crate::range::{Range, RangeScales};
 
 /// Ratio of neighbouring candidates, if not another is asked for.
 const GROWTH: f64 = 1.1;
@@ -108,6 +108,14 @@ impl Ends {
         upper
     }
 
+    fn up(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<usize, DeskError> {
+        self.steps.0.buy(desk, fold, self.candidates.0.len())
+    }
+
+    fn down(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<usize, DeskError> {
+        self.steps.1.buy(desk, fold, self.candidates.1.len())
+    }
+
     /// Buys the upper end, then, with one more pass, the lower end by its distance from the released upper one.
     /// Candidates are functions of released values, so this is adaptive sequential composition of two calls.
     pub(crate) fn buy_in_turn(
@@ -115,14 +123,15 @@ impl Ends {
         desk: &mut Desk<'_>,
         first: FoldId,
     ) -> Result<Interval, DeskError> {
-        let up = desk.range(first, &self.steps.0)?;
+        let up = self.up(desk, first)?;
         let upper = (self.anchors.0 + pick(&self.candidates.0, up))
             .clamp(self.bounds.lower, self.bounds.upper);
         let distances = candidates(upper - self.bounds.lower, self.growth);
         let shift = self.anchors.1 - upper;
         let fold = up_to(self.terms.1, distances.iter().map(|d| d + shift).collect());
         let folds = desk.scan(vec![fold])?;
-        let down = desk.range(folds.first().copied().unwrap_or(first), &self.steps.1)?;
+        let fold = folds.first().copied().unwrap_or(first);
+        let down = self.steps.1.buy(desk, fold, distances.len())?;
         let lower = (upper - pick(&distances, down)).clamp(self.bounds.lower, upper);
         Ok(Interval { lower, upper })
     }
@@ -133,7 +142,7 @@ impl Ends {
         desk: &mut Desk<'_>,
         fold: FoldId,
     ) -> Result<Interval, DeskError> {
-        let up = desk.range(fold, &self.steps.0)?;
+        let up = self.up(desk, fold)?;
         let upper = (self.anchors.0 + pick(&self.candidates.0, up))
             .clamp(self.bounds.lower, self.bounds.upper);
         Ok(Interval {
@@ -148,7 +157,7 @@ impl Ends {
         desk: &mut Desk<'_>,
         fold: FoldId,
     ) -> Result<Interval, DeskError> {
-        let down = desk.range(fold, &self.steps.1)?;
+        let down = self.down(desk, fold)?;
         let lower = (self.anchors.1 - pick(&self.candidates.1, down))
             .clamp(self.bounds.lower, self.bounds.upper);
         Ok(Interval {
@@ -159,8 +168,8 @@ impl Ends {
 
     /// Buys both ends; `first` is the fold of the upper one.
     pub(crate) fn buy(&self, desk: &mut Desk<'_>, first: FoldId) -> Result<Interval, DeskError> {
-        let up = desk.range(first, &self.steps.0)?;
-        let down = desk.range(FoldId(first.0 + 1), &self.steps.1)?;
+        let up = self.up(desk, first)?;
+        let down = self.down(desk, FoldId(first.0 + 1))?;
         let upper = (self.anchors.0 + pick(&self.candidates.0, up))
             .clamp(self.bounds.lower, self.bounds.upper);
         let lower = (self.anchors.1 - pick(&self.candidates.1, down))

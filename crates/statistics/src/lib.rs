@@ -15,6 +15,8 @@
 //! * [`verify`]: a private yes or no about one coefficient.
 //! * [`counters`], [`running`]: strategies for running totals and the totals of their noisy answers; running totals as releases.
 //! * [`accuracy`]: error from ε and ε from error.
+//! * [`bisect`]: several quantiles, or recursive medians, at one ε.
+//! * [`range`]: below which candidate a share of the records lies.
 //! * [`selection`], [`sparse_vector`]: the most frequent of many candidates; threshold tests.
 //! * [`streams`]: filters, smoothers, windows, alarms and hierarchies over private event streams.
 //! * [`planning`]: what accuracy to expect, from public numbers only.
@@ -22,6 +24,7 @@
 pub mod accuracy;
 pub mod auc;
 pub mod binned;
+pub mod bisect;
 mod common;
 pub mod counters;
 pub mod covariance;
@@ -37,6 +40,7 @@ pub mod logistic;
 pub mod model;
 pub mod naive_bayes;
 pub mod planning;
+pub mod range;
 pub mod residuals;
 pub mod roc;
 pub mod running;

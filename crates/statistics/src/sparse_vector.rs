@@ -3,10 +3,12 @@
 //! The calculators are the thesis' Theorems 3 and 8 for the noise that is used here. With one-sided noise the two
 //! kinds of mistake have margins of their own, and both are smaller than the published ones.
 
+use std::ops::Range as Span;
+
 use reticent_accounting::{AccountingError, Event, Rational, rational_from_f64};
 use reticent_laws::Law;
 use reticent_mechanisms::fold::{Axis, Fold};
-use reticent_mechanisms::primitives::{Crossing, Sides, Test, ThresholdTests};
+use reticent_mechanisms::primitives::{Change, Crossing, Sides, Test, ThresholdTests};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use reticent_noise::Lattice;
 use serde_json::{Value, json};
@@ -51,6 +53,7 @@ impl Accuracy {
 ///     sides: Sides::One,
 ///     gaps: false,
 ///     values: None,
+///     custom: None,
 /// };
 /// let at_one = accuracy(&step, &context, 0.05)?;
 /// // Ten times the ε, a tenth of the margin (up to whole records).
@@ -160,6 +163,103 @@ pub fn combine(
     })
 }
 
+/// AboveThreshold that stops after c positive answers: counts against public thresholds, one-sided geometric noise.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../mechanisms/doc/desk.rs"));
+/// # fn main() {
+/// use reticent_statistics::sparse_vector::SparseVector;
+/// let step = SparseVector {
+///     name: "first above 50".to_owned(),
+///     epsilon: Rational::from(40u8),
+///     answers: 1,
+///     nested: false,
+///     gaps: false,
+/// };
+/// let queries = [0..1, 1..2, 2..3, 3..4].map(Into::into);
+/// let found = buy(&[3, 8, 90, 95], &[4], step.event(&context()), |desk, ages| {
+///     step.buy(desk, ages, &queries, &[50; 4])
+/// });
+/// assert_eq!((found.len(), found[0].index), (1, 2));
+/// # }
+/// ```
+///
+/// # Claim
+/// ε-DP for the context's relation and unit: one [`ThresholdTests`] with [`Change::COUNT`].
+/// # Checked by
+/// `neighbours::sparse_vector_enumerated`, `golden::sparse_vector`, `canaries::sparse_vector`
+/// # References
+/// Lyu, Su, Li 2017; thesis Algorithm 8 with its counter repaired.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseVector {
+    /// Name of the step in receipts.
+    pub name: String,
+    /// ε of the step for the context's relation.
+    pub epsilon: Rational,
+    /// Number of positive answers after which it stops (c ≥ 1).
+    pub answers: u32,
+    /// Whether the queries' cell ranges are nested (checked when used).
+    pub nested: bool,
+    /// Release q̃ − T̃ with each positive answer, at no further cost.
+    pub gaps: bool,
+}
+
+impl SparseVector {
+    /// The same step in general form, for a list of `tests`.
+    pub fn general(&self, tests: usize) -> ThresholdTests {
+        ThresholdTests {
+            name: self.name.clone(),
+            epsilon: self.epsilon.clone(),
+            answers: self.answers,
+            most: u32::try_from(tests).unwrap_or(u32::MAX),
+            change: Change::COUNT,
+            nested: self.nested,
+            sides: Sides::One,
+            gaps: self.gaps,
+            values: None,
+            custom: None,
+        }
+    }
+
+    /// The price of the step.
+    pub fn event(&self, context: &Context) -> Event {
+        self.general(0).event(context)
+    }
+
+    /// (threshold noise, query noise).
+    ///
+    /// # Errors
+    /// As [`ThresholdTests::lattices`].
+    pub fn lattices(&self, context: &Context) -> Result<(Lattice, Lattice), DeskError> {
+        self.general(0).lattices(context)
+    }
+
+    /// Buys the first `answers` queries whose counts reach their public thresholds. A query is the count
+    /// of a range of cells of the grid's first axis, other axes pooled, or of one item.
+    ///
+    /// # Errors
+    /// As [`Desk::threshold_tests`], or when there is not one threshold per query.
+    pub fn buy(
+        &self,
+        desk: &mut Desk<'_>,
+        fold: FoldId,
+        queries: &[Span<usize>],
+        thresholds: &[i128],
+    ) -> Result<Vec<Crossing>, DeskError> {
+        if queries.len() != thresholds.len() {
+            return Err(DeskError::Misuse(
+                "a sparse vector needs a threshold per query".to_owned(),
+            ));
+        }
+        let tests: Vec<Test> = queries
+            .iter()
+            .zip(thresholds)
+            .map(|(q, t)| Test::count(q.clone(), *t))
+            .collect();
+        desk.threshold_tests(fold, &tests, &self.general(tests.len()))
+    }
+}
+
 /// Which of a public list of tests on the cells of an axis are positive; stops after the step's number of answers.
 ///
 /// ```
@@ -180,6 +280,7 @@ pub fn combine(
 ///     sides: Sides::One,
 ///     gaps: false,
 ///     values: None,
+///     custom: None,
 /// };
 /// // which is the first class that 700 people or more are in?
 /// let list = (0..6).map(|c| Test::count(c..c + 1, 700)).collect();

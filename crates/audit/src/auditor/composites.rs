@@ -1,10 +1,11 @@
 //! One constructor per composite of the registry, for the contract test and for the auditor.
 
 use reticent_accounting::{Currency, Rational};
-use reticent_mechanisms::primitives::{Payment, RangeScales};
+use reticent_mechanisms::primitives::Payment;
 use reticent_mechanisms::program::{Comparison, Expr};
 use reticent_mechanisms::rows::Schema;
 use reticent_statistics::features::{self, Items, Keep};
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::simple::{AxisCut, AxisSpec};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, counters, covariance,

@@ -4,14 +4,15 @@
 
 use reticent_accounting::{Currency, Rational, Relation, Size};
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, Shorten};
-use reticent_mechanisms::primitives::{
-    Counts, Medians, Payment, Quantile, Range, RangeScales, SecondMoments, SparseVector, Sums,
-};
+use reticent_mechanisms::primitives::{Counts, Payment, Quantile, SecondMoments, Sums};
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::Schema;
 use reticent_mechanisms::{Context, Mechanism, Simulated, Unit, simulate};
 use reticent_noise::Noise;
 use reticent_statistics::Facts;
+use reticent_statistics::bisect::Medians;
+use reticent_statistics::range::{Range, RangeScales};
+use reticent_statistics::sparse_vector::SparseVector;
 use serde_json::Value;
 
 use super::composites::{currency, prepare, schema};

@@ -3,12 +3,12 @@
 use reticent_accounting::Rational;
 use reticent_mechanisms::fold::{Cut, Fold, Shorten};
 use reticent_mechanisms::primitives::{
-    Ask, Bisection, Change, Draw, Family, ItemCounts, JointSelection, LeastSquares, Linear,
-    MergedBins, NormMoments, Objective, OutputPerturbation, Partition, Payment, Question, Row,
-    Rule, Selection, Sides, Sketch, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes,
-    WorstQuery,
+    Ask, Change, Draw, Family, ItemCounts, JointSelection, LeastSquares, Linear, MergedBins,
+    NormMoments, Objective, OutputPerturbation, Partition, Payment, Question, Row, Rule, Selection,
+    Sides, Sketch, SmoothAuc, SplitTree, Strategy, Test, ThresholdTests, Votes, WorstQuery,
 };
 use reticent_mechanisms::rows::Schema;
+use reticent_statistics::bisect::Quantiles;
 
 use super::shipped::{World, axis, corners, grid, moments_fold, step};
 use crate::purchases::Purchase;
@@ -60,6 +60,7 @@ fn selections() -> Vec<World> {
         sides: Sides::One,
         gaps: false,
         values: None,
+        custom: None,
     };
     let merged = MergedBins {
         name: named("bins"),
@@ -213,7 +214,7 @@ fn smooth() -> Vec<World> {
                     cells: 4,
                 },
             )]),
-            Purchase::Bisection(Bisection {
+            Purchase::Bisection(Quantiles {
                 name: named("quantiles"),
                 epsilon: one(),
                 levels: vec![1, 2, 3],

@@ -4,8 +4,9 @@
 use super::*;
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::real;
-use reticent_mechanisms::primitives::{Bisection, Draw};
+use reticent_mechanisms::primitives::Draw;
 use reticent_mechanisms::rows::Schema;
+use reticent_statistics::bisect::Quantiles;
 
 /// Records of (score, label), placed at score + 3·label; three quantiles, as for three negatives to one positive.
 fn line(levels: [u32; 3], scores: &[u32], most: u32) -> Audit {
@@ -21,7 +22,7 @@ fn line(levels: [u32; 3], scores: &[u32], most: u32) -> Audit {
         upper: 5.5,
         cells: 6,
     };
-    let step = Bisection {
+    let step = Quantiles {
         name: "quantiles of both classes".to_owned(),
         epsilon: ratio(2, 1),
         levels: levels.to_vec(),

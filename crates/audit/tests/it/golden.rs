@@ -10,7 +10,7 @@ use reticent_audit::neighbours::{TAIL, losses};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::neighbours;
 use reticent_laws::{Window, enumerate};
-use reticent_mechanisms::primitives::{Range, RangeScales};
+use reticent_statistics::range::{Range, RangeScales};
 
 /// Probabilities of the answers 0, 1, … of a mechanism with one index as its output.
 fn probabilities(audit: &Audit, relation: Relation, table: &Multiset) -> Vec<f64> {

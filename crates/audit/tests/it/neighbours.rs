@@ -6,10 +6,11 @@ use reticent_audit::neighbours::{Case, contract};
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{id, real};
 use reticent_mechanisms::fold::Shorten;
-use reticent_mechanisms::primitives::{
-    Counts, Medians, Payment, Quantile, Range, RangeScales, SecondMoments, SparseVector, Sums,
-};
+use reticent_mechanisms::primitives::{Counts, Payment, Quantile, SecondMoments, Sums};
 use reticent_mechanisms::rows::{Column, Kind, Missing, Schema};
+use reticent_statistics::bisect::Medians;
+use reticent_statistics::range::{Range, RangeScales};
+use reticent_statistics::sparse_vector::SparseVector;
 
 pub(crate) fn counts_step(epsilon: Rational) -> Counts {
     Counts {

@@ -366,6 +366,7 @@ fn steps_cost_their_epsilon() {
             tests_step(e.clone(), 3, MIXED, Sides::One).event(&context),
             ThresholdTests {
                 values: Some(ratio(1, 6)),
+                custom: None,
                 ..tests_step(ratio(1, 6), 3, Change::COUNT, Sides::Both)
             }
             .event(&context),

@@ -9,11 +9,12 @@ use reticent_audit::heavy::{self, Gathered, cauchy_loss, smooth_sensitivity};
 use reticent_audit::neighbours::losses;
 use reticent_audit::purchases::Purchase;
 use reticent_audit::tables::{neighbours, real};
-use reticent_mechanisms::primitives::{AUC_BITS, Bisection, Draw, SmoothAuc};
+use reticent_mechanisms::primitives::{AUC_BITS, Draw, SmoothAuc};
 use reticent_mechanisms::rows::Schema;
+use reticent_statistics::bisect::Quantiles;
 
-fn bisection(epsilon: Rational, levels: &[u32], denominator: u32, draw: Draw) -> Bisection {
-    Bisection {
+fn bisection(epsilon: Rational, levels: &[u32], denominator: u32, draw: Draw) -> Quantiles {
+    Quantiles {
         name: "quantiles".to_owned(),
         epsilon,
         levels: levels.to_vec(),
@@ -46,7 +47,7 @@ fn quantiles(
     with_values(step, &values, cells, most)
 }
 
-fn with_values(step: Bisection, values: &[u32], cells: u32, most: u32) -> Audit {
+fn with_values(step: Quantiles, values: &[u32], cells: u32, most: u32) -> Audit {
     let values: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
     Audit::new(
         Universe::reals(-0.5, f64::from(cells) - 0.5, &values),

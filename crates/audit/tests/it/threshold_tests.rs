@@ -24,6 +24,7 @@ pub(crate) fn tests_step(
         sides,
         gaps: false,
         values: None,
+        custom: None,
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use reticent_accounting::Rational;
-use reticent_mechanisms::primitives::RangeScales;
 use reticent_statistics::histogram::{Method, Workload};
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::residuals;
 use reticent_statistics::roc::{MOST_MODELS, Thresholds};
 use reticent_statistics::simple::{Search, Sides};

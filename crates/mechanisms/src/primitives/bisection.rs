@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use reticent_accounting::hyperbolic::{self, Hyperbolic};
-use reticent_accounting::{AccountingError, Both, Event, Rational, Relation, split};
+use reticent_accounting::{AccountingError, Both, Event, Rational, rational_to_f64};
 use reticent_noise::{Cauchy, Cell, LogWeights};
 
-use super::counts::{Grid, grid};
-use super::smooth::{Prefix, Smoothness};
+use super::cells::{Layers, grid};
+use super::smooth::Smoothness;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use crate::fold::State;
 
 /// How one boundary is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,17 @@ pub enum Draw {
     Smooth,
 }
 
+/// What a [`Bisection`] is called in its event and in receipts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Words {
+    /// Before the number of a depth in the event.
+    pub event: &'static str,
+    /// The noise of a depth.
+    pub noise: &'static str,
+    /// Its scale there, as a multiple of κ (smooth) or of the loss per record (exponential).
+    pub unit: f64,
+}
+
 /// Cell boundaries near several quantiles: the middle level splits the grid, the others follow in the two parts.
 ///
 /// ```
@@ -29,22 +39,25 @@ pub enum Draw {
 /// # fn main() {
 /// let step = Bisection {
 ///     name: "quartiles".to_owned(),
-///     epsilon: Rational::from(200u8),
+///     words: Words { event: "bisection, depth", noise: "exponential mechanism", unit: 1.0 },
+///     losses: vec![Rational::from(100u8); 2],
 ///     levels: vec![1, 2, 3],
 ///     denominator: 4,
 ///     draw: Draw::Exponential,
 /// };
 /// let counts = [10, 30, 20, 30, 10];
-/// let found = buy(&counts, &[5], step.event(&context()), |desk, ages| desk.bisection(ages, &step));
+/// let found = buy(&counts, &[5], step.event(), |desk, ages| desk.bisection(ages, &step));
 /// // Boundary 2 stands before cell 2: 40 of the 100 records lie below it, 60 below the next, 90 below the last.
 /// assert_eq!(found, [Some(2), Some(3), Some(4)]);
 /// # }
 /// ```
 ///
 /// # Claim
-/// ε-DP for the context's relation and unit. One level ½ is the private median; the levels k/2^s are the 2^s − 1 recursive medians.
+/// Depth d, counted from 0, costs e_d = `losses[d]` under add/remove and t_d·e_d under replace-one, for the context's unit, whatever the
+/// caller made of ε: t_d = 2, but t_0 = 1 with [`Draw::Smooth`]. One level ½ is the private median; the levels k/2^s are the
+/// 2^s − 1 recursive medians.
 /// # Assumptions
-/// Levels increase strictly inside (0, 1), checked by [`Bisection::check`].
+/// Levels increase strictly inside (0, 1) and no loss is negative, checked by [`Bisection::check`]. Depths without a loss are not drawn.
 /// # Sensitivity
 /// At a node with range of cells c..d and levels a₋ < a < a₊ (the ends are the levels of the boundaries that made the range) the
 /// level within the range is q = (a − a₋)/(a₊ − a₋), public. *Exponential*: candidates are the inner boundaries b, L = #{x < b},
@@ -57,21 +70,24 @@ pub enum Draw {
 /// The ranges of one depth are disjoint and split by `<`/`≥` at released boundaries, so they are record-wise filters. Add/remove
 /// touches one node per depth, loss e. Replace-one touches one node, in the replace-one way, until the two values part, then two
 /// in the add/remove way. *Exponential*: at most 2e per depth (e/M ≤ 2e). *Smooth*: e at a shared node (S is smooth under both
-/// relations), 2e after; the root is always shared. With s depths: s·e and 2s·e, or s·e and (2s−1)·e. The part of the budget of
-/// a depth is divided accordingly. A unit of k records pays k times the loss of e/k.
+/// relations), 2e after; the root is always shared. With s equal depths: s·e and 2s·e, or s·e and (2s−1)·e.
+/// A unit of k records pays k times the loss of e/k. zCDP: every exponential depth is a bounded-range draw.
 /// # Arithmetic
 /// Exact choices and exact draws; κ is rounded up, S is computed as `smooth::Smoothness` proves.
 /// # Checked by
 /// `smooth::bisection_enumerated`, `smooth::median_density`, `smooth::medians_enumerated`,
-/// `smooth::bisection_canary`, `smooth::median_canary`, `smooth::golden_losses`
+/// `smooth::bisection_canary`, `smooth::median_canary`, `smooth::golden_losses`, `neighbours::medians_enumerated`, `canaries::medians`,
+/// `bisection::losses_are_not_negative`
 /// # References
 /// `privacy.md` §5; `decisions.md` §1, §2.2; Kaplan, Schnapp, Stemmer 2022 (recursion).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bisection {
     /// Name of the step in receipts.
     pub name: String,
-    /// ε of the whole step for the context's relation.
-    pub epsilon: Rational,
+    /// Its words elsewhere.
+    pub words: Words,
+    /// The add/remove loss of a draw at each depth, per unit.
+    pub losses: Vec<Rational>,
     /// Numerators of the levels, increasing.
     pub levels: Vec<u32>,
     /// Their denominator.
@@ -84,76 +100,48 @@ pub struct Bisection {
 type Node = (Range<usize>, Range<usize>);
 
 impl Bisection {
-    /// Refuses levels that do not increase strictly inside (0, 1), or none.
+    /// Refuses levels that do not increase strictly inside (0, 1), or none, and negative losses.
     pub fn check(&self) -> Result<(), DeskError> {
         let inside = self.levels.iter().all(|a| 0 < *a && *a < self.denominator);
         let increasing = self.levels.iter().is_sorted_by(|a, b| a < b);
-        if inside && increasing && !self.levels.is_empty() {
-            return Ok(());
+        if !inside || !increasing || self.levels.is_empty() {
+            return Err(DeskError::Misuse(
+                "the levels of quantiles must increase strictly between 0 and 1".to_owned(),
+            ));
         }
-        Err(DeskError::Misuse(
-            "the levels of quantiles must increase strictly between 0 and 1".to_owned(),
-        ))
-    }
-
-    /// Number of depths: 2^s − 1 levels fit into s.
-    pub fn depth(&self) -> u32 {
-        usize::BITS.saturating_sub(self.levels.len().leading_zeros())
-    }
-
-    /// The add/remove loss of a node, per depth and unit.
-    #[allow(clippy::arithmetic_side_effects, reason = "division by 1 or 2")]
-    fn losses(&self, context: &Context) -> Vec<Rational> {
-        let touches: Vec<u64> = (0..self.depth())
-            .map(|depth| self.touches(depth, context.relation))
-            .collect();
-        split(&self.epsilon, &touches)
-            .into_iter()
-            .zip(touches)
-            .map(|(part, touches)| part / Rational::from(touches))
-            .collect()
-    }
-
-    /// How many add/remove losses a change costs at a depth.
-    fn touches(&self, depth: u32, relation: Relation) -> u64 {
-        let shared = self.draw == Draw::Smooth && depth == 0;
-        if relation == Relation::AddRemove || shared {
-            1
-        } else {
-            2
+        if self.losses.iter().any(|e| *e < Rational::ZERO) {
+            return Err(DeskError::Misuse("a loss is negative".to_owned()));
         }
+        Ok(())
     }
 
     /// The price of the step: one draw per depth along any record's path.
     #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
-    pub fn event(&self, context: &Context) -> Event {
-        let losses = self.losses(context).into_iter();
-        let leaf = |(depth, e): (u32, Rational)| {
-            let loss = Both {
-                replace_one: Some(&e * Rational::from(self.touches(depth, Relation::ReplaceOne))),
-                add_remove: Some(e),
+    pub fn event(&self) -> Event {
+        let leaf = |(depth, e): (usize, &Rational)| {
+            let mechanism = format!(
+                "{}: {} {}",
+                self.name,
+                self.words.event,
+                depth.saturating_add(1)
+            );
+            let shared = self.draw == Draw::Smooth && depth == 0;
+            let loss = if shared {
+                Both::same(e)
+            } else {
+                Both::doubled(e)
             };
-            let at = depth.saturating_add(1);
             match self.draw {
-                Draw::Exponential => Event::BoundedRange {
-                    mechanism: format!(
-                        "{}: exponential-mechanism bisection, depth {at}",
-                        self.name
-                    ),
-                    loss,
-                },
-                Draw::Smooth => Event::Pure {
-                    mechanism: format!("{}: smooth-sensitivity bisection, depth {at}", self.name),
-                    loss,
-                },
+                Draw::Exponential => Event::BoundedRange { mechanism, loss },
+                Draw::Smooth => Event::Pure { mechanism, loss },
             }
         };
-        Event::Sequence((0..).zip(losses).map(leaf).collect())
+        Event::Sequence(self.losses.iter().enumerate().map(leaf).collect())
     }
 
     /// β and κ per depth, for one record.
     pub fn calibrations(&self, context: &Context) -> Result<Vec<Hyperbolic>, AccountingError> {
-        self.losses(context)
+        self.losses
             .iter()
             .map(|e| hyperbolic::calibrate(&context.per_record(e)))
             .collect()
@@ -170,29 +158,13 @@ impl Bisection {
     }
 }
 
-/// Counts before each cell of the first axis, other axes pooled.
-pub(super) fn prefix(shape: &Grid<'_>, state: &State) -> Prefix {
-    let mut sums = Vec::with_capacity(shape.first.saturating_add(1));
-    let mut sum = 0u128;
-    sums.push(sum);
-    for cell in 0..shape.first {
-        for inner in 0..shape.inner {
-            let at = cell.saturating_mul(shape.inner).saturating_add(inner);
-            let c = state.0.get(at).copied().unwrap_or(0);
-            sum = sum.saturating_add(u128::try_from(c).unwrap_or(0));
-        }
-        sums.push(sum);
-    }
-    Prefix(sums)
-}
-
 /// The weights of the inner boundaries of a range for a level a/g: losses |(g−a)L − aR| at rate e/(2·max(a, g−a)).
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "rational arithmetic; the divisor is at least 2"
 )]
-pub(super) fn boundaries(
-    records: &Prefix,
+fn boundaries(
+    records: &Layers,
     range: &Range<usize>,
     level: (u32, u32),
     e: &Rational,
@@ -202,9 +174,9 @@ pub(super) fn boundaries(
     let loss = |b: usize| {
         let left = records.before(b).saturating_sub(first);
         let right = last.saturating_sub(records.before(b));
-        u128::from(rest)
+        i128::from(rest)
             .saturating_mul(left)
-            .abs_diff(u128::from(a).saturating_mul(right))
+            .abs_diff(i128::from(a).saturating_mul(right))
     };
     LogWeights {
         rate: e / Rational::from(2 * u64::from(a.max(rest).max(1))),
@@ -226,15 +198,14 @@ impl Desk<'_> {
         step: &Bisection,
     ) -> Result<Vec<Option<usize>>, DeskError> {
         step.check()?;
-        let losses = step.losses(self.context);
         let calibrations = match step.draw {
             Draw::Exponential => Vec::new(),
             Draw::Smooth => step.calibrations(self.context)?,
         };
-        self.charge(&step.event(self.context))?;
+        self.charge(&step.event())?;
         let (fold, state) = self.state(fold)?;
         let shape = grid(&fold)?;
-        let records = prefix(&shape, &state);
+        let records = Layers::of(&fold, &state)?;
         let smoothness = Smoothness::new(if step.draw == Draw::Smooth {
             shape.first
         } else {
@@ -243,7 +214,7 @@ impl Desk<'_> {
         let mut chosen = vec![None; step.levels.len()];
         let mut nodes: VecDeque<Node> = VecDeque::new();
         nodes.push_back((0..shape.first, 0..step.levels.len()));
-        for (depth, e) in losses.iter().enumerate() {
+        for (depth, e) in step.losses.iter().enumerate() {
             let e = self.context.per_record(e);
             let calibration = calibrations.get(depth);
             for _ in 0..nodes.len() {
@@ -268,11 +239,8 @@ impl Desk<'_> {
                 nodes.push_back((range.start..b, levels.start..at));
                 nodes.push_back((b..range.end, at.saturating_add(1)..levels.end));
             }
-            let (law, scale) = match calibration {
-                None => ("exponential mechanism, ε per record and depth", &e),
-                Some(h) => ("Cauchy, multiple of the smooth sensitivity", &h.kappa),
-            };
-            self.record_as(&step.name, law, reticent_accounting::rational_to_f64(scale));
+            let scale = rational_to_f64(calibration.map_or(&e, |h| &h.kappa));
+            self.record_as(&step.name, step.words.noise, scale * step.words.unit);
         }
         Ok(chosen)
     }
@@ -280,7 +248,7 @@ impl Desk<'_> {
     fn smooth_boundary(
         &mut self,
         smoothness: &Smoothness,
-        records: &Prefix,
+        records: &Layers,
         range: &Range<usize>,
         level: (u32, u32),
         h: &Hyperbolic,
@@ -299,5 +267,28 @@ impl Desk<'_> {
             .ok()
             .filter(inside)
             .unwrap_or(range.start.midpoint(range.end)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_not_negative() {
+        let step = |loss: i8| Bisection {
+            name: "quantiles".to_owned(),
+            words: Words {
+                event: "bisection, depth",
+                noise: "exponential mechanism",
+                unit: 1.0,
+            },
+            losses: vec![Rational::ONE, Rational::from(loss)],
+            levels: vec![1, 2, 3],
+            denominator: 4,
+            draw: Draw::Exponential,
+        };
+        assert!(step(0).check().is_ok());
+        assert!(step(-1).check().is_err());
     }
 }

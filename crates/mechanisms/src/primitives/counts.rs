@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use reticent_accounting::{Event, Rational};
-use reticent_noise::{Lattice, Scale};
+use reticent_noise::Lattice;
 
-use super::additive;
+use super::cells::{Grid, grid};
+use super::payment::{additive, scale};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use crate::fold::{CellSum, Fold, State, cells, limits};
+use crate::fold::{State, limits};
 
 /// Counts of disjoint cells, each with discrete Laplace noise.
 ///
@@ -105,7 +106,9 @@ impl Counts {
 
     /// The noise on every count.
     pub fn lattice(&self, context: &Context) -> Result<Lattice, DeskError> {
-        laplace(&Rational::from(context.touches()), &self.epsilon, context)
+        let touches = Rational::from(context.touches());
+        let scale = scale(&self.name, &touches, &self.epsilon, context)?;
+        Ok(Lattice::Laplace(scale))
     }
 }
 
@@ -132,23 +135,9 @@ impl Sums {
         let c = self.centre(low, high);
         let m = high.saturating_sub(c).max(c.saturating_sub(low)).max(0);
         let sensitivity = Rational::from(m) * Rational::from(context.touches());
-        laplace(&sensitivity, &self.epsilon, context)
+        let scale = scale(&self.name, &sensitivity, &self.epsilon, context)?;
+        Ok(Lattice::Laplace(scale))
     }
-}
-
-/// Discrete Laplace of scale sensitivity/(ε/k).
-pub(super) fn laplace(
-    sensitivity: &Rational,
-    epsilon: &Rational,
-    context: &Context,
-) -> Result<Lattice, DeskError> {
-    let e = context.per_record(epsilon);
-    if e <= Rational::ZERO {
-        return Err(DeskError::Misuse("a step has no budget".to_owned()));
-    }
-    #[allow(clippy::arithmetic_side_effects, reason = "e > 0 was checked")]
-    let scale = sensitivity / e;
-    Ok(Lattice::Laplace(Scale::at_least(&scale)?))
 }
 
 impl Desk<'_> {
@@ -219,29 +208,6 @@ impl Desk<'_> {
             self.record(&step.name, &lattice, sum.fixed.step());
         }
         Ok((noisy, centres))
-    }
-}
-
-pub(super) struct Grid<'a> {
-    pub(super) first: usize,
-    pub(super) inner: usize,
-    pub(super) cells: usize,
-    pub(super) sum: Option<&'a CellSum>,
-}
-
-pub(super) fn grid(fold: &Fold) -> Result<Grid<'_>, DeskError> {
-    match fold {
-        Fold::Grid { axes, sum } => {
-            let first = axes.first().map_or(1, |a| a.cut.cells());
-            let cells = cells(axes);
-            Ok(Grid {
-                first,
-                inner: cells.checked_div(first).unwrap_or(0),
-                cells,
-                sum: sum.as_ref(),
-            })
-        }
-        _ => Err(DeskError::Misuse("this step needs a grid".to_owned())),
     }
 }
 

@@ -1,12 +1,9 @@
 //! Noisy counts of items, where a record may have several.
 
-use reticent_accounting::exp::sqrt_upper;
-use reticent_accounting::{
-    Cost, Currency, Event, Rational, Relation, convert_to_replace_one, gaussian,
-};
+use reticent_accounting::{Event, Rational};
 use reticent_noise::{Lattice, Scale};
 
-use super::{Payment, additive};
+use super::payment::{Payment, additive};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 
@@ -82,65 +79,18 @@ impl ItemCounts {
     /// The price of the step.
     pub fn event(&self, context: &Context) -> Event {
         let mechanism = format!("{}: counts of items", self.name);
-        match &self.payment {
-            Payment::Pure { epsilon } => Event::Pure {
-                mechanism,
-                loss: additive(epsilon, context),
-            },
-            Payment::Concentrated { rho } => Event::Concentrated {
-                mechanism,
-                rho: additive(rho, context),
-            },
-            Payment::Approximate { epsilon, delta } => {
-                let cost = Cost::approximate(epsilon.clone(), delta.clone());
-                let replaced = match context.relation {
-                    Relation::AddRemove => convert_to_replace_one(&cost, Currency::Approximate),
-                    Relation::ReplaceOne => cost.clone(),
-                };
-                Event::Approximate {
-                    mechanism,
-                    add_remove: Some(cost),
-                    replace_one: Some(replaced),
-                }
-            }
-        }
+        self.payment.event(mechanism, context, additive)
     }
 
     /// The noise on every count.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "rational arithmetic; divisors are checked to be positive"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     pub fn lattice(&self, context: &Context) -> Result<Lattice, DeskError> {
         let records = Rational::from(context.rows_per_unit.max(1));
         let s = Rational::from(self.entries()) * Rational::from(context.touches());
-        let paid = |x: &Rational| {
-            if *x > Rational::ZERO {
-                return Ok(());
-            }
-            Err(DeskError::Misuse(format!("{}: no budget", self.name)))
-        };
-        Ok(match &self.payment {
-            Payment::Pure { epsilon } => {
-                paid(epsilon)?;
-                Lattice::Laplace(Scale::at_least(&(s * records / epsilon))?)
-            }
-            Payment::Concentrated { rho } => {
-                paid(rho)?;
-                let variance = s / (rho * Rational::from(2u8));
-                Lattice::DiscreteGaussian(Scale::at_least(&(sqrt_upper(&variance) * records))?)
-            }
-            Payment::Approximate { epsilon, delta } => {
-                paid(epsilon)?;
-                paid(delta)?;
-                let sensitivity = sqrt_upper(&s) * records;
-                Lattice::RoundedGaussian(Scale::at_least(&gaussian::sigma(
-                    epsilon,
-                    delta,
-                    &sensitivity,
-                )?)?)
-            }
-        })
+        let l1 = || Ok(&s * &records);
+        let l2 = || Ok((records.clone(), s.clone()));
+        let (scale, law) = self.payment.noise(&self.name, l1, l2)?;
+        Ok(law(Scale::at_least(&scale)?))
     }
 }
 

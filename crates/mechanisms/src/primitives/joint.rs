@@ -4,7 +4,7 @@ use reticent_accounting::exp::exp_lower;
 use reticent_accounting::{Event, Rational, rational_to_f64};
 use reticent_noise::Natural;
 
-use super::additive;
+use super::payment::{additive, budget};
 use super::select::scores;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
@@ -78,10 +78,8 @@ impl JointSelection {
     fn rate(&self, context: &Context) -> Result<Rational, DeskError> {
         let touches = Rational::from(context.touches());
         let r = context.per_record(&self.epsilon) / (touches * Rational::from(2u8));
-        if r > Rational::ZERO {
-            return Ok(r);
-        }
-        Err(DeskError::Misuse(format!("{}: no budget", self.name)))
+        budget(&self.name, &r)?;
+        Ok(r)
     }
 
     /// v(0), …, v(L).

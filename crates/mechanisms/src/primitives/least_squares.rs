@@ -7,10 +7,11 @@
 
 use dashu::integer::{IBig, UBig};
 use reticent_accounting::exp::sqrt_upper;
-use reticent_accounting::{Both, Event, Rational, Relation, rational_to_f64};
+use reticent_accounting::{Event, Rational, rational_to_f64};
 use reticent_noise::GammaNorm;
 use reticent_solver::within_ball;
 
+use super::payment::{budget, calibrated};
 use super::second_moments::Shape;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
@@ -111,10 +112,7 @@ impl LeastSquares {
     pub fn event(&self, context: &Context) -> Event {
         Event::Pure {
             mechanism: format!("{}: output perturbation, least squares", self.name),
-            loss: match context.relation {
-                Relation::AddRemove => Both::doubled(&self.epsilon),
-                Relation::ReplaceOne => Both::same(&self.epsilon),
-            },
+            loss: calibrated(&self.epsilon, context),
         }
     }
 
@@ -128,9 +126,7 @@ impl LeastSquares {
         if shape.dimension > MOST_COLUMNS {
             return refuse("there are too many columns");
         }
-        if self.epsilon <= Rational::ZERO {
-            return refuse("the step has no budget");
-        }
+        budget(&self.name, &self.epsilon)?;
         let least = Rational::ONE / power(40);
         if self.largest < least || self.largest > power(40) || shape.squared_norm < least {
             return refuse("the norms of rows or coefficients are out of range");

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use reticent_accounting::exp::sqrt_upper;
-use reticent_accounting::{Event, Rational, Relation, gaussian};
+use reticent_accounting::{Event, Rational, Relation};
 use reticent_noise::{Lattice, Scale};
 
-use super::Payment;
-use super::counts::grid;
+use super::cells::{arranged, prefix_sums};
+use super::payment::{Payment, calibrated};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId, MOST_ENTRIES};
-use crate::fold::{Fold, State};
 
 /// A public order of a grid's cells: place `i` holds the row-major cell `order[i]`. `None` is the row-major order.
 pub type Order = Option<Arc<[usize]>>;
@@ -268,7 +266,7 @@ impl Strategy {
 
     /// The exact answers, from the cells in the strategy's order.
     pub(super) fn answers(&self, cells: &[i128]) -> Vec<i128> {
-        let prefix = prefix_sums(cells);
+        let prefix = prefix_sums(cells.iter().copied());
         let at = |i: usize| prefix.get(i).copied().unwrap_or(0);
         self.rows
             .iter()
@@ -289,100 +287,46 @@ impl Strategy {
     }
 }
 
-/// 0, x₀, x₀ + x₁, …
-pub(super) fn prefix_sums(cells: &[i128]) -> Vec<i128> {
-    let mut sum = 0i128;
-    std::iter::once(0)
-        .chain(cells.iter().map(|c| {
-            sum = sum.saturating_add(*c);
-            sum
-        }))
-        .collect()
-}
-
-/// The counts of a grid in a public order; refuses an order that does not name every cell exactly once, because
-/// then a record would be in several places.
-pub(super) fn arranged(
-    fold: &Fold,
-    state: &State,
-    order: Option<&[usize]>,
-) -> Result<Vec<i128>, DeskError> {
-    let counts = state.0.get(..grid(fold)?.cells).unwrap_or_default();
-    let Some(order) = order else {
-        return Ok(counts.to_vec());
-    };
-    let mut seen = vec![false; counts.len()];
-    let placed = order
-        .iter()
-        .map(|cell| {
-            let free = seen.get_mut(*cell).filter(|s| !**s)?;
-            *free = true;
-            counts.get(*cell).copied()
-        })
-        .collect::<Option<Vec<i128>>>()
-        .filter(|p| p.len() == counts.len());
-    placed.ok_or_else(|| misuse("an order of cells must name every cell exactly once"))
-}
-
 impl Linear {
     /// The price of the step.
     pub fn event(&self, context: &Context) -> Event {
-        self.payment
-            .event(format!("{}: linear queries", self.name), context)
+        let mechanism = format!("{}: linear queries", self.name);
+        self.payment.event(mechanism, context, calibrated)
     }
 
     /// The noise on every row; checks the strategy.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "rational arithmetic; divisors are checked to be positive"
+        reason = "rational arithmetic; shares are checked to be positive"
     )]
     pub fn lattices(
         &self,
         strategy: &Strategy,
         context: &Context,
     ) -> Result<Vec<Lattice>, DeskError> {
-        let positive = |x: &Rational| {
-            if *x > Rational::ZERO {
-                Ok(())
-            } else {
-                Err(misuse("a step has no budget"))
-            }
-        };
         let relation = context.relation;
         let records = Rational::from(context.rows_per_unit.max(1));
-        let same = |lattice| Ok(vec![lattice; strategy.rows.len()]);
-        match &self.payment {
-            Payment::Pure { epsilon } => {
-                positive(epsilon)?;
-                let one = Rational::from(strategy.sensitivity(relation)?) * records / epsilon;
-                let mut known: BTreeMap<u32, Lattice> = BTreeMap::new();
-                let mut all = Vec::with_capacity(strategy.rows.len());
-                for row in &strategy.rows {
-                    let lattice = if let Some(l) = known.get(&row.share) {
-                        *l
-                    } else {
-                        let scale = Scale::at_least(&(&one / Rational::from(row.share)))?;
-                        known.insert(row.share, Lattice::Laplace(scale));
-                        Lattice::Laplace(scale)
-                    };
-                    all.push(lattice);
-                }
-                Ok(all)
-            }
-            Payment::Concentrated { rho } => {
-                positive(rho)?;
-                let squared = Rational::from(strategy.squared_sensitivity(relation)?);
-                let sigma = records * sqrt_upper(&(squared / (rho * Rational::from(2u8))));
-                same(Lattice::DiscreteGaussian(Scale::at_least(&sigma)?))
-            }
-            Payment::Approximate { epsilon, delta } => {
-                positive(epsilon)?;
-                positive(delta)?;
-                let squared = Rational::from(strategy.squared_sensitivity(relation)?);
-                let sigma = gaussian::sigma(epsilon, delta, &(records * sqrt_upper(&squared)))?;
-                same(Lattice::RoundedGaussian(Scale::at_least(&sigma)?))
-            }
+        let l1 = || Ok(Rational::from(strategy.sensitivity(relation)?) * &records);
+        let l2 = || {
+            let squared = strategy.squared_sensitivity(relation)?;
+            Ok((records.clone(), Rational::from(squared)))
+        };
+        let (scale, law) = self.payment.noise(&self.name, l1, l2)?;
+        let mut known: BTreeMap<u32, Lattice> = BTreeMap::new();
+        let mut all = Vec::with_capacity(strategy.rows.len());
+        for row in &strategy.rows {
+            let share = match self.payment {
+                Payment::Pure { .. } => row.share,
+                _ => 1,
+            };
+            let lattice = match known.get(&share) {
+                Some(lattice) => *lattice,
+                None => law(Scale::at_least(&(&scale / Rational::from(share)))?),
+            };
+            known.insert(share, lattice);
+            all.push(lattice);
         }
+        Ok(all)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Bins adjustment: neighbouring cells merged until each group is large enough.
 
 use reticent_accounting::{Event, Rational};
-use reticent_noise::{Lattice, Scale};
+use reticent_noise::Lattice;
 
-use super::select::Layers;
-use super::{Sides, additive};
+use super::Sides;
+use super::cells::Layers;
+use super::payment::{additive, scale};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 
@@ -69,14 +70,10 @@ impl MergedBins {
     }
 
     /// The noise on thresholds and on comparisons.
-    #[allow(clippy::arithmetic_side_effects, reason = "the divisor was checked")]
     pub fn lattice(&self, context: &Context) -> Result<Lattice, DeskError> {
-        let e = context.per_record(&self.epsilon);
-        if e <= Rational::ZERO {
-            return Err(DeskError::Misuse(format!("{}: no budget", self.name)));
-        }
-        let scale = Rational::from(context.touches()) / e;
-        Ok(self.sides.of(Scale::at_least(&scale)?))
+        let touches = Rational::from(context.touches());
+        let scale = scale(&self.name, &touches, &self.epsilon, context)?;
+        Ok(self.sides.of(scale))
     }
 }
 

@@ -5,10 +5,11 @@
 )]
 
 use dashu::integer::UBig;
-use reticent_accounting::{Both, Event, Rational, Relation, rational_to_f64};
+use reticent_accounting::{Event, Rational, rational_to_f64};
 use reticent_noise::GammaNorm;
 
 use super::NoisyMoments;
+use super::payment::{budget, calibrated};
 use super::second_moments::Shape;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
@@ -78,20 +79,14 @@ impl NormMoments {
     pub fn event(&self, context: &Context) -> Event {
         Event::Pure {
             mechanism: format!("{}: second moments, norm mechanism", self.name),
-            loss: match context.relation {
-                Relation::AddRemove => Both::doubled(&self.epsilon),
-                Relation::ReplaceOne => Both::same(&self.epsilon),
-            },
+            loss: calibrated(&self.epsilon, context),
         }
     }
 
     /// The noise on u in units of 4^−bits/128, or why the step cannot be bought.
     pub fn vector(&self, fold: &Fold, context: &Context) -> Result<GammaNorm, DeskError> {
         let shape = Shape::of(fold)?;
-        if self.epsilon <= Rational::ZERO {
-            let text = format!("{}: the step has no budget", self.name);
-            return Err(DeskError::Misuse(text));
-        }
+        let epsilon = budget(&self.name, &self.epsilon)?;
         let units = Rational::from(UBig::ONE << (shape.bits as usize).saturating_mul(2));
         let moved = shape.frobenius(context.relation)
             * Rational::from(context.rows_per_unit.max(1))
@@ -100,7 +95,7 @@ impl NormMoments {
         let p = shape.dimension;
         Ok(GammaNorm {
             dimension: p.saturating_mul(p.saturating_add(1)) / 2,
-            scale: moved / &self.epsilon,
+            scale: moved / epsilon,
             bits: 0,
         })
     }

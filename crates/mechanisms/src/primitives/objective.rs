@@ -9,9 +9,10 @@ use std::ops::Range as Span;
 use dashu::base::BitTest;
 use dashu::integer::UBig;
 use reticent_accounting::exp::{ln_upper, sqrt_upper};
-use reticent_accounting::{Both, Event, Rational, Relation, rational_to_f64};
+use reticent_accounting::{Event, Rational, rational_to_f64};
 use reticent_noise::GammaNorm;
 
+use super::payment::calibrated;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError};
 use crate::numeric::certificate::{LINEAR_BITS, Problem, value};
@@ -131,13 +132,9 @@ pub struct Calibration {
 impl Objective {
     /// The price of the step.
     pub fn event(&self, context: &Context) -> Event {
-        let loss = match context.relation {
-            Relation::AddRemove => Both::doubled(&self.epsilon),
-            Relation::ReplaceOne => Both::same(&self.epsilon),
-        };
         Event::Pure {
             mechanism: format!("{}: objective perturbation", self.name),
-            loss,
+            loss: calibrated(&self.epsilon, context),
         }
     }
 

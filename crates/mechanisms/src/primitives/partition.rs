@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use reticent_accounting::{Event, Rational};
-use reticent_noise::{Lattice, Scale};
+use reticent_noise::Lattice;
 
-use super::additive;
-use super::linear::{Order, arranged};
+use super::cells::arranged;
+use super::linear::Order;
+use super::payment::{additive, scale};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 
@@ -97,7 +98,7 @@ impl Partition {
     /// The noise on candidates of one length, in units of 2/`longest`.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "lengths are powers of two up to 2^16; ε is checked to be positive"
+        reason = "lengths are powers of two up to 2^16"
     )]
     fn lattice(
         &self,
@@ -105,13 +106,10 @@ impl Partition {
         longest: usize,
         context: &Context,
     ) -> Result<Lattice, DeskError> {
-        let e = context.per_record(&self.epsilon);
-        if e <= Rational::ZERO {
-            return Err(DeskError::Misuse("a step has no budget".to_owned()));
-        }
         let shift = (longest - longest / length.max(1)) + (longest - 1);
         let shift = Rational::from(shift) * Rational::from(context.touches());
-        Ok(Lattice::Laplace(Scale::at_least(&(shift / e))?))
+        let scale = scale(&self.name, &shift, &self.epsilon, context)?;
+        Ok(Lattice::Laplace(scale))
     }
 
     /// The penalty in units of 2/`longest`, from 0 to 2^100.

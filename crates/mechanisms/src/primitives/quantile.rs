@@ -1,15 +1,12 @@
-//! Exponential-mechanism quantiles on a public grid, and recursive medians.
+//! Exponential-mechanism quantiles on a public grid.
 
-use std::collections::VecDeque;
-
-use reticent_accounting::{Both, Event, Rational, Relation, share};
+use reticent_accounting::{Both, Event, Rational, Relation};
 use reticent_noise::{Cell, LogWeights};
 
-use super::bisection::{boundaries, prefix};
-use super::counts::grid;
+use super::cells::{Layers, line};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
-use crate::fold::{Cut, Fold};
+use crate::fold::Cut;
 
 /// One quantile by the exponential mechanism over the cells of an even grid.
 ///
@@ -54,48 +51,6 @@ pub struct Quantile {
     pub epsilon: Rational,
     /// Level q as numerator and denominator, 0 < q < 1.
     pub level: (u32, u32),
-}
-
-/// 2^depth − 1 thresholds by recursive medians on an even grid.
-///
-/// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/desk.rs"));
-/// # fn main() {
-/// let step = Medians { name: "quartiles".to_owned(), epsilon: Rational::from(80u8), depth: 2 };
-/// let counts = [0, 20, 0, 40, 0, 20, 0];
-/// let edges = buy(&counts, &[7], step.event(&context()), |desk, scores| desk.medians(scores, &step));
-/// assert_eq!(edges.len(), 3);
-/// # }
-/// ```
-///
-/// # Claim
-/// ε-DP for the context's relation and unit.
-/// # Sensitivity
-/// Candidates are the inner cell boundaries b of the current range of cells; L = #{x < b}, R = #{x ≥ b}
-/// within the range, exponent (e/2)|L − R|. Every point is on one side, so |L − R| moves by at most 1
-/// (add/remove) or 2 (replace-one).
-/// # Noise
-/// One exact choice per range, also on empty ranges. A range of a single cell has no inner boundary:
-/// nothing is drawn and nothing is lost; ranges are functions of earlier outputs.
-/// # Composition
-/// The ranges of one level are disjoint and split by `<`/`≥` at released boundaries: an add/remove change
-/// touches one choice per level, loss e; a replacement touches one choice in the replace-one way (2e) or
-/// two in the add/remove way (e + e). Over `depth` levels: depth·e and 2·depth·e. So e = ε/depth under
-/// add/remove and ε/(2·depth) under replace-one. zCDP: every level is a bounded-range draw.
-/// # Arithmetic
-/// As for [`Quantile`].
-/// # Checked by
-/// `neighbours::medians_enumerated`, `canaries::medians`
-/// # References
-/// `decisions.md` §2.2 and table; Kaplan, Schnapp, Stemmer 2022.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Medians {
-    /// Name of the step in receipts.
-    pub name: String,
-    /// ε of the whole step for the context's relation.
-    pub epsilon: Rational,
-    /// Number of levels.
-    pub depth: u32,
 }
 
 impl Quantile {
@@ -149,84 +104,27 @@ impl Quantile {
     }
 }
 
-impl Medians {
-    /// Shares of the levels: equal, the last one takes what rounding left.
-    fn levels(&self) -> Vec<Rational> {
-        let mut rest = self.epsilon.clone();
-        let mut levels = Vec::new();
-        for left in (1..=u64::from(self.depth)).rev() {
-            let (level, remaining) = share(&rest, 1, left);
-            levels.push(level);
-            rest = remaining;
-        }
-        levels
-    }
-
-    fn exponents(&self, context: &Context) -> Vec<Rational> {
-        #[allow(clippy::arithmetic_side_effects, reason = "division by 1 or 2")]
-        self.levels()
-            .into_iter()
-            .map(|e| e / Rational::from(context.touches()))
-            .collect()
-    }
-
-    /// The price of the step: one bounded-range draw per level along any record's path.
-    pub fn event(&self, context: &Context) -> Event {
-        Event::Sequence(
-            self.exponents(context)
-                .iter()
-                .enumerate()
-                .map(|(level, e)| Event::BoundedRange {
-                    mechanism: format!(
-                        "{}: exponential-mechanism medians, level {}",
-                        self.name,
-                        level.saturating_add(1)
-                    ),
-                    loss: Both::doubled(e),
-                })
-                .collect(),
-        )
-    }
-}
-
 impl Desk<'_> {
     /// Buys one quantile of a one-dimensional grid of [`Cut::Atoms`]; returns the index of the cell.
     pub fn quantile(&mut self, fold: FoldId, step: &Quantile) -> Result<usize, DeskError> {
         step.check()?;
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
-        let cells = match &fold {
-            Fold::Grid { axes, .. } => match axes.as_slice() {
-                [axis] => match axis.cut {
-                    Cut::Atoms { cells, .. } => cells.max(1) as usize,
-                    _ => {
-                        return Err(DeskError::Misuse(
-                            "a quantile needs a grid of atoms".to_owned(),
-                        ));
-                    }
-                },
-                _ => return Err(DeskError::Misuse("a quantile needs one axis".to_owned())),
-            },
-            _ => {
-                return Err(DeskError::Misuse("a quantile needs a grid".to_owned()));
-            }
+        let Some(Cut::Atoms { cells, .. }) = line(&fold) else {
+            return Err(DeskError::Misuse(
+                "a quantile needs a grid of atoms of one axis".to_owned(),
+            ));
         };
+        // 2·cells + 1 atoms: edge, inside, edge, inside, …, edge
+        let atoms = Layers::of(&fold, &state)?;
+        let all = atoms.before(atoms.len());
         let (a, g) = step.level;
-        let (low_weight, high_weight) = (u128::from(g.saturating_sub(a)), u128::from(a));
-        // Prefix sums over the 2·cells + 1 atoms: edge, inside, edge, inside, …, edge.
-        let mut prefix = Vec::with_capacity(state.0.len().saturating_add(1));
-        let mut sum = 0u128;
-        prefix.push(0u128);
-        // counts only: a grid may carry sums after its cells
-        for c in state.0.iter().take(grid(&fold)?.cells) {
-            sum = sum.saturating_add(u128::try_from(*c).unwrap_or(0));
-            prefix.push(sum);
-        }
-        let at = |i: usize| prefix.get(i).copied().unwrap_or(sum);
-        let weights = (0..cells)
+        let (low_weight, high_weight) = (i128::from(g.saturating_sub(a)), i128::from(a));
+        let weights = (0..(*cells).max(1) as usize)
             .map(|k| {
-                let left = at(k.saturating_mul(2).saturating_add(1));
-                let right = sum.saturating_sub(at(k.saturating_mul(2).saturating_add(2)));
+                let inside = k.saturating_mul(2).saturating_add(1);
+                let left = atoms.before(inside);
+                let right = all.saturating_sub(atoms.before(inside.saturating_add(1)));
                 let loss = low_weight
                     .saturating_mul(left)
                     .abs_diff(high_weight.saturating_mul(right));
@@ -249,43 +147,5 @@ impl Desk<'_> {
             rate,
             cells: weights,
         }))
-    }
-
-    /// Buys thresholds by recursive medians over the first axis of a grid (other axes pooled); returns the
-    /// chosen cell boundaries, increasing and distinct, each in 1..cells.
-    pub fn medians(&mut self, fold: FoldId, step: &Medians) -> Result<Vec<usize>, DeskError> {
-        self.charge(&step.event(self.context))?;
-        let (fold, state) = self.state(fold)?;
-        let shape = grid(&fold)?;
-        let records = prefix(&shape, &state);
-        let mut chosen = Vec::new();
-        let mut ranges = VecDeque::new();
-        ranges.push_back(0..shape.first);
-        for e in step.exponents(self.context) {
-            let e = self.context.per_record(&e);
-            for _ in 0..ranges.len() {
-                let Some(range) = ranges.pop_front() else {
-                    break;
-                };
-                let inner = range.start.saturating_add(1)..range.end;
-                if inner.is_empty() {
-                    continue;
-                }
-                let weights = boundaries(&records, &range, (1, 2), &e);
-                let b = inner.start.saturating_add(self.noise.choose(&weights));
-                let b = b.min(inner.end.saturating_sub(1));
-                chosen.push(b);
-                ranges.push_back(range.start..b);
-                ranges.push_back(b..range.end);
-            }
-            self.record_as(
-                &step.name,
-                "exponential mechanism, rate per level",
-                reticent_accounting::rational_to_f64(&e) / 2.0,
-            );
-        }
-        chosen.sort_unstable();
-        chosen.dedup();
-        Ok(chosen)
     }
 }

@@ -2,39 +2,16 @@
 
 use dashu::integer::UBig;
 use reticent_accounting::exp::sqrt_upper;
-use reticent_accounting::{
-    Both, Cost, Currency, Event, Rational, Relation, convert_to_replace_one, gaussian,
-};
+use reticent_accounting::{Event, Rational, Relation};
 use reticent_laws::Law;
 use reticent_noise::{Lattice, Scale};
 
+use super::payment::{Payment, calibrated};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 use crate::fold::Fold;
 use crate::moments::MAX_BITS;
 use crate::numeric::{MAX_DIMENSION, exact};
-
-/// How the noise on second moments is paid.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Payment {
-    /// Rounded continuous Gaussian by the analytic curve.
-    Approximate {
-        /// ε
-        epsilon: Rational,
-        /// δ
-        delta: Rational,
-    },
-    /// Discrete Gaussian.
-    Concentrated {
-        /// ρ
-        rho: Rational,
-    },
-    /// Discrete Laplace on the triangle.
-    Pure {
-        /// ε
-        epsilon: Rational,
-    },
-}
 
 /// Noisy second moments Σ zzᵀ of z = f·(g, x, y).
 ///
@@ -118,44 +95,8 @@ pub struct NoisyMoments {
 impl SecondMoments {
     /// The price of the step.
     pub fn event(&self, context: &Context) -> Event {
-        self.payment
-            .event(format!("{}: second moments", self.name), context)
-    }
-}
-
-impl Payment {
-    /// The price of noise calibrated for the context's relation, replace-one following from the general conversion.
-    pub(super) fn event(&self, mechanism: String, context: &Context) -> Event {
-        match (self, context.relation) {
-            (Payment::Approximate { epsilon, delta }, relation) => {
-                let cost = Cost::approximate(epsilon.clone(), delta.clone());
-                let replaced = match relation {
-                    Relation::AddRemove => convert_to_replace_one(&cost, Currency::Approximate),
-                    Relation::ReplaceOne => cost.clone(),
-                };
-                Event::Approximate {
-                    mechanism,
-                    add_remove: Some(cost),
-                    replace_one: Some(replaced),
-                }
-            }
-            (Payment::Concentrated { rho }, Relation::AddRemove) => Event::Concentrated {
-                mechanism,
-                rho: Both::doubled(rho),
-            },
-            (Payment::Concentrated { rho }, Relation::ReplaceOne) => Event::Concentrated {
-                mechanism,
-                rho: Both::same(rho),
-            },
-            (Payment::Pure { epsilon }, Relation::AddRemove) => Event::Pure {
-                mechanism,
-                loss: Both::doubled(epsilon),
-            },
-            (Payment::Pure { epsilon }, Relation::ReplaceOne) => Event::Pure {
-                mechanism,
-                loss: Both::same(epsilon),
-            },
-        }
+        let mechanism = format!("{}: second moments", self.name);
+        self.payment.event(mechanism, context, calibrated)
     }
 }
 
@@ -260,40 +201,19 @@ impl SecondMoments {
         let shape = Shape::of(fold)?;
         let records = Rational::from(context.rows_per_unit.max(1));
         let units = Rational::from(UBig::ONE << (shape.bits as usize).saturating_mul(2));
-        let half = Rational::ONE / Rational::from(2u8);
-        let positive = |x: &Rational| {
-            if *x > Rational::ZERO {
-                Ok(())
-            } else {
-                Err(misuse(format!("{}: the step has no budget", self.name)))
-            }
-        };
         let frobenius = shape.frobenius(context.relation) * &records;
-        let gaussian = |s: Rational, lattice: fn(Scale) -> Lattice| {
-            let s = s * &units;
-            let diagonal = Scale::at_least(&s)?;
-            let off = Scale::at_least(&(s * sqrt_upper(&half)))?;
-            Ok((lattice(diagonal), lattice(off)))
+        let triangle = shape.triangle(context.relation) * records;
+        let one = Rational::ONE;
+        let (scale, law) =
+            self.payment
+                .noise(&self.name, || Ok(triangle), || Ok((frobenius, one)))?;
+        let diagonal = scale * units;
+        let off = match self.payment {
+            Payment::Pure { .. } => diagonal.clone(),
+            _ => &diagonal * sqrt_upper(&(Rational::ONE / Rational::from(2u8))),
         };
-        match &self.payment {
-            Payment::Approximate { epsilon, delta } => {
-                positive(epsilon)?;
-                positive(delta)?;
-                let s = gaussian::sigma(epsilon, delta, &frobenius)?;
-                gaussian(s, Lattice::RoundedGaussian)
-            }
-            Payment::Concentrated { rho } => {
-                positive(rho)?;
-                let s = frobenius * sqrt_upper(&(&half / rho));
-                gaussian(s, Lattice::DiscreteGaussian)
-            }
-            Payment::Pure { epsilon } => {
-                positive(epsilon)?;
-                let l1 = shape.triangle(context.relation) * &records * &units;
-                let lattice = Lattice::Laplace(Scale::at_least(&(l1 / epsilon))?);
-                Ok((lattice, lattice))
-            }
-        }
+        let lattice = |scale| Ok::<_, DeskError>(law(Scale::at_least(&scale)?));
+        Ok((lattice(diagonal)?, lattice(off)?))
     }
 }
 

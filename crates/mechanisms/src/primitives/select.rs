@@ -5,8 +5,9 @@ use std::ops::Range;
 use reticent_accounting::{Event, Rational, rational_to_f64, split};
 use reticent_noise::{Cell, Lattice, LogWeights, Scale};
 
-use super::counts::grid;
-use super::{Sides, additive};
+use super::Sides;
+use super::cells::Layers;
+use super::payment::{additive, budget};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 use crate::fold::{Fold, State};
@@ -136,13 +137,8 @@ impl Selection {
     #[allow(clippy::arithmetic_side_effects, reason = "division by 1 or 2")]
     fn rate(&self, epsilon: &Rational, context: &Context) -> Result<Rational, DeskError> {
         let r = context.per_record(epsilon) / Rational::from(context.touches());
-        if r > Rational::ZERO {
-            return Ok(r);
-        }
-        Err(DeskError::Misuse(format!(
-            "{}: the budget is too small for {} picks",
-            self.name, self.picks
-        )))
+        budget(&self.name, &r)?;
+        Ok(r)
     }
 }
 
@@ -268,63 +264,6 @@ pub(super) fn scores(
         &all
     };
     candidates.iter().map(|range| layers.count(range)).collect()
-}
-
-/// Prefix sums over the first axis of a grid (others pooled), or the items of a [`Fold::Items`].
-pub(crate) struct Layers {
-    prefix: Vec<i128>,
-    single: bool,
-}
-
-impl Layers {
-    pub(crate) fn of(fold: &Fold, state: &State) -> Result<Self, DeskError> {
-        let (first, inner, single) = if let Some(shape) = fold.items() {
-            (shape.items, shape.classes, true)
-        } else {
-            let shape = grid(fold)?;
-            (shape.first, shape.inner, false)
-        };
-        let mut prefix = vec![0i128];
-        let mut sum = 0i128;
-        for cells in state.0.chunks(inner.max(1)).take(first) {
-            sum = cells.iter().fold(sum, |s, c| s.saturating_add(*c));
-            prefix.push(sum);
-        }
-        Ok(Self { prefix, single })
-    }
-
-    /// Number of cells or items.
-    pub(crate) fn len(&self) -> usize {
-        self.prefix.len().saturating_sub(1)
-    }
-
-    /// Whether these are items, of which a record can have several.
-    pub(crate) fn single(&self) -> bool {
-        self.single
-    }
-
-    /// The count of a range, which must lie within the axis and, among items, hold at most one.
-    pub(crate) fn count(&self, range: &Range<usize>) -> Result<i128, DeskError> {
-        let ends = (self.prefix.get(range.start), self.prefix.get(range.end));
-        match ends {
-            (Some(from), Some(to))
-                if range.start <= range.end && (!self.single || range.len() <= 1) =>
-            {
-                Ok(to.saturating_sub(*from))
-            }
-            _ => Err(DeskError::Misuse(format!(
-                "{}..{} is not a range of the {} {}",
-                range.start,
-                range.end,
-                self.len(),
-                if self.single {
-                    "items, one at a time"
-                } else {
-                    "cells"
-                }
-            ))),
-        }
-    }
 }
 
 impl Sides {

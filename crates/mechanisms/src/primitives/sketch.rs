@@ -9,7 +9,8 @@ use reticent_accounting::exp::exp_upper;
 use reticent_accounting::{Event, Rational, rational_to_f64, sketch};
 use reticent_noise::Correlated;
 
-use super::second_moments::{Payment, Shape};
+use super::payment::{Payment, calibrated};
+use super::second_moments::Shape;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 use crate::fold::Fold;
@@ -96,7 +97,7 @@ impl Sketch {
             epsilon: self.epsilon.clone(),
             delta: self.delta.clone(),
         }
-        .event(format!("{}: Gaussian rows", self.name), context)
+        .event(format!("{}: Gaussian rows", self.name), context, calibrated)
     }
 
     /// Columns of the rows, and w² in units of 4^−bits. Public inputs only.

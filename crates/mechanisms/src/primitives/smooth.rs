@@ -5,6 +5,7 @@ use reticent_accounting::hyperbolic::{self, Hyperbolic};
 use reticent_accounting::{AccountingError, Both, Event, Rational, format_rational};
 use reticent_noise::Cauchy;
 
+use super::cells::Layers;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 use crate::fold::{Cut, Fold};
@@ -50,20 +51,6 @@ pub(super) struct Smoothness {
     logarithms: Vec<i128>,
 }
 
-/// The counts of records before each cell of an axis.
-pub(super) struct Prefix(pub(super) Vec<u128>);
-
-impl Prefix {
-    /// Records in cells before `cell`.
-    pub(super) fn before(&self, cell: usize) -> u128 {
-        self.0
-            .get(cell)
-            .or(self.0.last())
-            .copied()
-            .unwrap_or_default()
-    }
-}
-
 impl Smoothness {
     /// For ranges of at most `cells` cells.
     pub(super) fn new(cells: usize) -> Self {
@@ -75,17 +62,14 @@ impl Smoothness {
     /// The cell of the record of rank ⌈q·n⌉ among `start..end`, q = `level`, and its sensitivity in cells, rounded up.
     pub(super) fn of(
         &self,
-        records: &Prefix,
+        records: &Layers,
         cells: (usize, usize),
         level: (u32, u32),
         beta: &Rational,
     ) -> Result<(usize, Rational), AccountingError> {
         let rate = rate(beta)?;
         let (start, last) = (cells.0, cells.1.saturating_sub(1));
-        let before = |cell: usize| {
-            let from_start = records.before(cell).saturating_sub(records.before(start));
-            i128::try_from(from_start).unwrap_or(i128::MAX)
-        };
+        let before = |cell: usize| records.before(cell).saturating_sub(records.before(start));
         let n = before(cells.1);
         let rank = n
             .saturating_mul(i128::from(level.0))
@@ -312,6 +296,13 @@ mod tests {
 
     use super::*;
 
+    fn layers(prefix: Vec<i128>) -> Layers {
+        Layers {
+            prefix,
+            single: false,
+        }
+    }
+
     #[test]
     fn logarithms_are_rounded_down() {
         let table = logarithms(5000);
@@ -332,10 +323,10 @@ mod tests {
         let smoothness = Smoothness::new(64);
         for round in 0..400 {
             let cells = 2 + draw(40) as usize;
-            let mut counts = vec![0_u128; cells + 4];
+            let mut counts = vec![0_i128; cells + 4];
             for _ in 0..draw(60) {
                 let at = draw(cells as u64 + 4) as usize;
-                counts[at] += u128::from(1 + draw(3));
+                counts[at] += i128::from(1 + draw(3));
             }
             let mut sum = 0;
             let mut prefix = vec![0];
@@ -346,7 +337,7 @@ mod tests {
             let level = [(1, 2), (1, 4), (9, 10)][round % 3];
             let beta = parse_rational(["0.05", "0.5", "1.3"][round % 3]).unwrap();
             let (cell, s) = smoothness
-                .of(&Prefix(prefix), (2, cells + 2), level, &beta)
+                .of(&layers(prefix), (2, cells + 2), level, &beta)
                 .unwrap();
             // the definition
             let sorted: Vec<usize> = (2..cells + 2)
@@ -386,13 +377,13 @@ mod tests {
         let mut prefix = vec![0; 3];
         prefix.extend([1_000_000; 6]);
         let (cell, s) = Smoothness::new(8)
-            .of(&Prefix(prefix), (0, 8), (1, 2), &Rational::ONE)
+            .of(&layers(prefix), (0, 8), (1, 2), &Rational::ONE)
             .unwrap();
         assert_eq!(cell, 2);
         assert!(s > Rational::ZERO && rational_to_f64(&s) < 1e-19);
         // and without records the whole range is in reach
         let (cell, s) = Smoothness::new(8)
-            .of(&Prefix(vec![0; 9]), (0, 8), (1, 2), &Rational::ONE)
+            .of(&layers(vec![0; 9]), (0, 8), (1, 2), &Rational::ONE)
             .unwrap();
         assert_eq!((cell, (rational_to_f64(&s) * 1e9).round()), (0, 7e9));
     }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use reticent_accounting::exp::exp_lower;
-use reticent_accounting::{Both, Event, Rational, Relation};
+use reticent_accounting::{Event, Rational, Relation};
 use reticent_noise::{Lattice, Scale};
 
-use super::counts::grid;
-use super::linear::{arranged, prefix_sums};
+use super::cells::{grid, prefix_sums};
+use super::payment::calibrated;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 
@@ -123,10 +123,7 @@ impl SplitTree {
     pub fn event(&self, context: &Context) -> Event {
         Event::Pure {
             mechanism: format!("{}: biased counts", self.name),
-            loss: match context.relation {
-                Relation::AddRemove => Both::doubled(&self.epsilon),
-                Relation::ReplaceOne => Both::same(&self.epsilon),
-            },
+            loss: calibrated(&self.epsilon, context),
         }
     }
 
@@ -209,7 +206,7 @@ impl Desk<'_> {
                 "the columns of a plane must divide its cells".to_owned(),
             ));
         }
-        let prefix = prefix_sums(&arranged(&fold, &state, None)?);
+        let prefix = prefix_sums(state.0.iter().take(cells).copied());
         let count = |node: &Node| {
             node.rows.clone().fold(0i128, |sum, row| {
                 let at = |column: usize| {

@@ -5,7 +5,8 @@ use std::ops::Range;
 use reticent_accounting::{Both, Event, Rational, Relation, share};
 use reticent_noise::{Lattice, Noise, Scale};
 
-use super::select::Layers;
+use super::cells::Layers;
+use super::payment::scale;
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 
@@ -124,6 +125,19 @@ pub struct Crossing {
     pub value: Option<i128>,
 }
 
+/// Parts of ε, scales and words that are not the usual ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Custom {
+    /// e₁ (threshold) and e₂ (queries), in place of ε.
+    pub parts: (Rational, Rational),
+    /// The relation whose scales are used under either relation.
+    pub scales: Relation,
+    /// What the event calls the step.
+    pub called: String,
+    /// Receipts show differences in units of one over this.
+    pub unit: u32,
+}
+
 /// Which differences reach zero: stops after c positive answers or K tests, whichever comes first.
 ///
 /// ```
@@ -139,6 +153,7 @@ pub struct Crossing {
 ///     sides: Sides::One,
 ///     gaps: true,
 ///     values: None,
+///     custom: None,
 /// };
 /// let tests = [0..1, 1..2, 2..3, 3..4].map(|cells| Test::count(cells, 50));
 /// let found = buy(&[3, 80, 7, 95], &[4], step.event(&context()), |desk, ages| {
@@ -149,34 +164,37 @@ pub struct Crossing {
 /// ```
 ///
 /// # Claim
-/// ε-DP for the context's relation and unit, plus the ε of the values if they are asked for.
+/// ε-DP for the context's relation and unit, plus the ε of the values if they are asked for. With [`Custom`] parts ε is e₁ + e₂ and the
+/// relation that of the scales.
 /// # Assumptions
 /// The tests are public functions of earlier answers; thresholds may be counts, only the difference matters.
 /// # Sensitivity
 /// One more record moves every difference by some d in [−`down`, `up`] (checked for every test from its two groups of
 /// cells, before it is answered); one less by −d; a replacement by the difference of two such, within ±(down + up).
-/// [`ThresholdTests::nested`]: counts of nested ranges against public thresholds; a replacement moves them all in
-/// one direction, by at most 1.
+/// [`ThresholdTests::nested`]: counts of nested ranges against one multiple of the number of all records of the grid (or none) and
+/// public thresholds. A replacement leaves that number alone and moves the differences in one direction, each by at most
+/// up + down; where it moves a record into the grid or out of it, it is a record more or less.
 /// # Noise
 /// Threshold ρ once, scale S/e₁; query v for every test, scale c·W/e₂; positive iff difference + v ≥ ρ.
-/// Add/remove: S = max(up, down), W = up + down. Replace-one: S = up + down, W = 2S; nested: S = W = 1.
-/// e₁ : e₂ = 1 : (cW/S)^{2/3}, which minimises the sum of the variances. Geo1 or DLap.
+/// Add/remove: S = max(up, down), W = up + down. Replace-one: S = up + down, W = 2S; nested: S = W = up + down.
+/// e₁ : e₂ = 1 : (cW/S)^{2/3}, which minimises the sum of the variances, or as [`Custom`] says. Geo1 or DLap.
 /// Values: the difference + DLap(c·S/ε_v), drawn apart.
 /// # Composition
 /// For D → D′ with moves d_i pick s = max(0, the largest d), shift ρ by s and v at each positive answer by s − d: both
 /// upward, so one-sided noise will do. Negative answers stay negative (d ≤ s), positive answers and their gaps stay as
 /// they are. Cost s/b_ρ + Σ(s − d)/b_v ≤ S/b_ρ + cW/b_v = e₁ + e₂: add: s ≤ up, s − d ≤ up + down; remove:
-/// s ≤ down, s − d ≤ up + down; replace: s ≤ S, s − d ≤ 2S; nested: s − d ≤ 1. The tests asked next are
+/// s ≤ down, s − d ≤ up + down; replace: s ≤ S, s − d ≤ 2S; nested: s ≤ S, s − d ≤ S. The tests asked next are
 /// functions of the answers, hence the same on both sides. Replace-one at add/remove scales: 2ε. Add/remove at replace-one
-/// scales: e₁·max(up, down)/S + e₂/2 (nested: e₁ + e₂ = ε). Values: c answers, each moved by at most S.
+/// scales: e₁·max(up, down)/S + e₂/2, nested + e₂. Values: c answers, each moved by at most S.
 /// # Arithmetic
 /// Integers; "≥" throughout, ties included in the shift argument. Scales are rounded up.
 /// # Checked by
 /// `threshold_tests::{threshold_tests_enumerated, threshold_tests_against_counts, adaptive_tests_enumerated, threshold_tests_canary}`,
-/// `neighbours::sparse_vector_enumerated`, `golden::sparse_vector`, `hostile::nested_tests_have_public_thresholds`
+/// `neighbours::{sparse_vector_enumerated, range_enumerated}`, `golden::{sparse_vector, range_finder, printed_range_scales}`,
+/// `hostile::{nested_tests_have_public_thresholds, nested_tests_may_compare_with_all_records}`
 /// # References
 /// `decisions.md` §2.4; `privacy.md` §3; Lyu, Su, Li 2017; thesis Algorithms 1 and 8, the latter with its counter repaired
-/// and the sensitivity of the difference in place of the sum of sensitivities; Ding et al. 2022 (gaps).
+/// and the sensitivity of the difference in place of the sum of sensitivities; Ding et al. 2022 (gaps); Durfee 2023 (nested).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThresholdTests {
     /// Name of the step in receipts.
@@ -189,7 +207,7 @@ pub struct ThresholdTests {
     pub most: u32,
     /// What one more record can do to any test.
     pub change: Change,
-    /// Counts of nested, growing ranges against public thresholds (checked when used).
+    /// Counts of nested, growing ranges against one multiple of all records, or none (checked when used).
     pub nested: bool,
     /// The noise.
     pub sides: Sides,
@@ -197,6 +215,8 @@ pub struct ThresholdTests {
     pub gaps: bool,
     /// ε for releasing each positive answer's difference.
     pub values: Option<Rational>,
+    /// Parts, scales and words that are not the usual ones.
+    pub custom: Option<Custom>,
 }
 
 /// The scales of a step.
@@ -207,13 +227,18 @@ struct Scales {
 }
 
 impl ThresholdTests {
+    /// The relation whose scales are used.
+    fn relation(&self, context: &Context) -> Relation {
+        self.custom.as_ref().map_or(context.relation, |c| c.scales)
+    }
+
     /// S and W.
     fn moves(&self, context: &Context) -> (u64, u64) {
         let (down, up) = (u64::from(self.change.down), u64::from(self.change.up));
         let both = down.saturating_add(up);
-        let (s, w) = match context.relation {
+        let (s, w) = match self.relation(context) {
             Relation::AddRemove => (down.max(up), both),
-            Relation::ReplaceOne if self.nested => (1, 1),
+            Relation::ReplaceOne if self.nested => (both, both),
             Relation::ReplaceOne => (both, both.saturating_mul(2)),
         };
         (s.max(1), w.max(1))
@@ -221,6 +246,9 @@ impl ThresholdTests {
 
     /// e₁ (threshold) and e₂ (queries).
     fn shares(&self, context: &Context) -> (Rational, Rational) {
+        if let Some(custom) = &self.custom {
+            return custom.parts.clone();
+        }
         let (s, w) = self.moves(context);
         let paid = u64::from(self.answers.max(1)).saturating_mul(w);
         #[allow(clippy::cast_precision_loss, reason = "decides only how ε is divided")]
@@ -244,20 +272,25 @@ impl ThresholdTests {
         let (e1, e2) = self.shares(context);
         let (s, _) = self.moves(context);
         let largest = Rational::from(self.change.down.max(self.change.up)) / Rational::from(s);
-        let loss = match context.relation {
-            Relation::AddRemove => Both::doubled(&self.epsilon),
-            Relation::ReplaceOne if self.nested => Both::same(&self.epsilon),
+        let divisor = Rational::from(if self.nested { 1u8 } else { 2u8 });
+        let loss = match self.relation(context) {
+            Relation::AddRemove => Both::doubled(&(e1 + e2)),
             Relation::ReplaceOne => Both {
-                add_remove: Some(e1 * &largest + e2 / Rational::from(2u8)),
-                replace_one: Some(self.epsilon.clone()),
+                add_remove: Some(&e1 * &largest + &e2 / divisor),
+                replace_one: Some(e1 + e2),
             },
         };
+        let usual = || format!("sparse vector, {} answers", self.answers);
+        let called = self
+            .custom
+            .as_ref()
+            .map_or_else(usual, |c| c.called.clone());
         let tests = Event::Pure {
-            mechanism: format!("{}: sparse vector, {} answers", self.name, self.answers),
+            mechanism: format!("{}: {called}", self.name),
             loss,
         };
         let Some(e) = &self.values else { return tests };
-        let loss = match context.relation {
+        let loss = match self.relation(context) {
             Relation::AddRemove => Both::doubled(e),
             Relation::ReplaceOne => Both {
                 add_remove: Some(e * largest),
@@ -271,6 +304,30 @@ impl ThresholdTests {
         Event::Sequence(vec![tests, values])
     }
 
+    /// The exact difference of a test that keeps to what is declared, among others nesting: it then counts all cells of the test before.
+    /// With other cells to compare against the ranges say nothing about what is counted: #(0..2) − #(0..1) and #(0..2) − #(1..2)
+    /// move in opposite directions.
+    fn admit(
+        &self,
+        before: Option<&Test>,
+        test: &Test,
+        layers: &Layers,
+    ) -> Result<i128, DeskError> {
+        let all = 0..layers.len();
+        let records = |r: &Range<usize>| *r == all && !layers.single();
+        let fixed = test.against.as_ref().is_none_or(|(r, _)| records(r));
+        let grows = before.is_none_or(|b| {
+            let (now, then) = (&test.cells, &b.cells);
+            now.start <= then.start && then.end <= now.end && test.against == b.against
+        });
+        if self.nested && !(fixed && grows) {
+            return Err(DeskError::Misuse(
+                "the queries are not nested as declared".to_owned(),
+            ));
+        }
+        test.difference(layers, self.change)
+    }
+
     /// (threshold noise, query noise).
     pub fn lattices(&self, context: &Context) -> Result<(Lattice, Lattice), DeskError> {
         let scales = self.scales(context)?;
@@ -282,28 +339,15 @@ impl ThresholdTests {
         Ok(self.scales(context)?.value)
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "rational arithmetic; divisors are checked to be positive"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     fn scales(&self, context: &Context) -> Result<Scales, DeskError> {
-        if self.answers == 0 || (self.nested && self.change != Change::COUNT) {
-            return Err(DeskError::Misuse(
-                "a sparse vector needs c ≥ 1; nested tests are counts against public thresholds"
-                    .to_owned(),
-            ));
+        if self.answers == 0 {
+            let text = "a sparse vector needs c ≥ 1".to_owned();
+            return Err(DeskError::Misuse(text));
         }
         let (s, w) = self.moves(context);
         let c = Rational::from(self.answers);
-        let scale = |move_by: Rational, epsilon: &Rational| {
-            let e = context.per_record(epsilon);
-            if e <= Rational::ZERO {
-                return Err(DeskError::Misuse(
-                    "the budget of a sparse vector is too small to split".to_owned(),
-                ));
-            }
-            Ok(Scale::at_least(&(move_by / e))?)
-        };
+        let scale = |moved: Rational, epsilon| scale(&self.name, &moved, epsilon, context);
         let (e1, e2) = self.shares(context);
         let value = match &self.values {
             None => None,
@@ -391,14 +435,12 @@ impl Desk<'_> {
         step: &ThresholdTests,
     ) -> Result<Vec<Crossing>, DeskError> {
         // a list is refused as a whole: not only if the answers happen to reach a test
-        let nested = |(a, b): (&Test, &Test)| grows(a, b);
-        if step.nested && !tests.iter().zip(tests.iter().skip(1)).all(nested) {
-            return Err(not_nested());
-        }
         let (shape, state) = self.state(fold)?;
         let layers = Layers::of(&shape, &state)?;
+        let mut before = None;
         for test in tests {
-            test.difference(&layers, step.change)?;
+            step.admit(before, test, &layers)?;
+            before = Some(test);
         }
         let mut list = tests.iter();
         self.adaptive_tests(fold, step, &mut |_| list.next().cloned())
@@ -421,35 +463,22 @@ impl Desk<'_> {
             query,
             value,
         } = &machine.scales;
-        self.record(&format!("{}: threshold", step.name), threshold, 1.0);
-        self.record(&format!("{}: queries", step.name), query, 1.0);
+        let unit = 1.0 / f64::from(step.custom.as_ref().map_or(1, |c| c.unit.max(1)));
+        self.record(&format!("{}: threshold", step.name), threshold, unit);
+        self.record(&format!("{}: queries", step.name), query, unit);
         if let Some(law) = value {
-            self.record(&format!("{}: values", step.name), law, 1.0);
+            self.record(&format!("{}: values", step.name), law, unit);
         }
         let mut answers: Vec<Option<Crossing>> = Vec::new();
         let mut before: Option<Test> = None;
         while !machine.stopped() {
             let Some(test) = next(&answers) else { break };
-            if step.nested && !before.is_none_or(|b| grows(&b, &test)) {
-                return Err(not_nested());
-            }
-            let difference = test.difference(&layers, step.change)?;
+            let difference = step.admit(before.as_ref(), &test, &layers)?;
             answers.push(machine.test(difference, &mut *self.noise));
             before = Some(test);
         }
         Ok(answers.into_iter().flatten().collect())
     }
-}
-
-fn not_nested() -> DeskError {
-    DeskError::Misuse("the queries are not nested as declared".to_owned())
-}
-
-/// Whether the second test counts all cells of the first. With cells to compare against the ranges say nothing
-/// about what is counted: #(0..2) − #(0..1) and #(0..2) − #(1..2) move in opposite directions.
-fn grows(a: &Test, b: &Test) -> bool {
-    let public = a.against.is_none() && b.against.is_none();
-    public && b.cells.start <= a.cells.start && a.cells.end <= b.cells.end
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 use std::ops::Range as Span;
 
 use reticent_accounting::{Event, Rational};
-use reticent_noise::{Lattice, Scale};
+use reticent_noise::Lattice;
 pub use reticent_solver::{Ask, Family, Question};
 
-use super::additive;
+use super::payment::{additive, scale};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError};
 use crate::numeric::MAX_DIMENSION;
@@ -92,13 +92,13 @@ impl Votes {
 
     /// The noise on the number of yes votes.
     pub fn lattice(&self, context: &Context) -> Result<Lattice, DeskError> {
-        if self.epsilon <= Rational::ZERO || !(1..=MOST_GROUPS).contains(&self.groups) {
-            let text = format!("{}: no budget, or not 1 to {MOST_GROUPS} groups", self.name);
+        if !(1..=MOST_GROUPS).contains(&self.groups) {
+            let text = format!("{}: not 1 to {MOST_GROUPS} groups", self.name);
             return Err(DeskError::Misuse(text));
         }
-        let moved =
-            Rational::from(context.touches()) * Rational::from(context.rows_per_unit.max(1));
-        Ok(Lattice::Laplace(Scale::at_least(&(moved / &self.epsilon))?))
+        let touches = Rational::from(context.touches());
+        let scale = scale(&self.name, &touches, &self.epsilon, context)?;
+        Ok(Lattice::Laplace(scale))
     }
 
     /// The group of the `i`-th record with these terms.

@@ -3,7 +3,8 @@
 use reticent_accounting::{Both, Event, Rational};
 use reticent_noise::{Cell, LogWeights};
 
-use super::linear::{Strategy, Weights, arranged};
+use super::cells::arranged;
+use super::linear::{Strategy, Weights};
 use crate::context::Context;
 use crate::desk::{Desk, DeskError, FoldId};
 

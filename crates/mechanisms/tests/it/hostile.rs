@@ -162,6 +162,7 @@ fn nested_tests_have_public_thresholds() {
         sides: Sides::One,
         gaps: false,
         values: None,
+        custom: None,
     };
     let against = |other: std::ops::Range<usize>| Test {
         against: Some((other, 1)),
@@ -192,6 +193,45 @@ fn nested_tests_have_public_thresholds() {
         let text = refusal(made_up).to_string();
         assert!(text.contains("nested"), "{text}");
     }
+}
+
+/// All records do not change when one is replaced: nested counts may be compared with one multiple of them, not with several.
+#[test]
+fn nested_tests_may_compare_with_all_records() {
+    let context = Context::records(Relation::ReplaceOne);
+    let source = memory(&[vec![0.0, 1.0, 1.0]], 2.0, 3);
+    let outcome = |multiples: [u32; 2]| {
+        let step = ThresholdTests {
+            name: "nested".to_owned(),
+            epsilon: Rational::ONE,
+            answers: 1,
+            most: 9,
+            change: Change { down: 2, up: 2 },
+            nested: true,
+            sides: Sides::One,
+            gaps: false,
+            values: None,
+            custom: None,
+        };
+        let tests: Vec<Test> = (1..)
+            .zip(multiples)
+            .map(|(end, v)| Test {
+                against: Some((0..2, v)),
+                ..Test::count(0..end, 0)
+            })
+            .collect();
+        let axes = vec![Axis {
+            term: 0,
+            cut: Cut::Whole(2),
+        }];
+        let folds = vec![Fold::Grid { axes, sum: None }];
+        let event = step.event(&context);
+        let ask = move |desk: &mut Desk<'_>| desk.threshold_tests(FoldId(0), &tests, &step);
+        buy(&source, 1, &context, event, folds, &mut Silent, &ask)
+    };
+    // 1 of 3 records, then 3 of 3
+    assert_eq!(outcome([1, 1]).unwrap().len(), 1);
+    assert!(outcome([1, 2]).unwrap_err().to_string().contains("nested"));
 }
 
 /// A strategy for more cells than fit into memory is refused before anything is paid.

@@ -94,6 +94,7 @@ fn step(epsilon: u8) -> ThresholdTests {
         sides: Sides::One,
         gaps: false,
         values: None,
+        custom: None,
     }
 }
 

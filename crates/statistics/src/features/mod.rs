@@ -224,6 +224,7 @@ pub fn select(
                     sides: Sides::One,
                     gaps: false,
                     values: None,
+                    custom: None,
                 },
                 whole_above(t),
             )

@@ -3,12 +3,12 @@
 
 use reticent_accounting::{Event, Rational};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Range, RangeScales};
 use reticent_mechanisms::program::{Expr, Function, Interval};
 use reticent_mechanisms::{Context, Desk, DeskError, FoldId};
 
 use crate::common::{Facts, StatisticsError};
 use crate::ends::{Ends, candidates};
+use crate::range::{Range, RangeScales};
 
 /// θ of the paper.
 pub(super) const PUBLISHED_COVERAGE: (u32, u32) = (19, 20);
@@ -148,7 +148,7 @@ impl Symmetric {
     }
 
     fn buy(&self, desk: &mut Desk<'_>, fold: FoldId) -> Result<Interval, DeskError> {
-        let chosen = desk.range(fold, &self.step)?;
+        let chosen = self.step.buy(desk, fold, self.candidates.len())?;
         let d = self
             .candidates
             .get(chosen)

@@ -28,12 +28,13 @@ use std::ops::Range;
 use reticent_accounting::{Event, Rational, rational_to_f64, share};
 use reticent_laws::Law as _;
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Bisection, Counts, Draw};
+use reticent_mechanisms::primitives::{Counts, Draw};
 use reticent_mechanisms::program::Expr;
 use reticent_mechanisms::{Context, Desk, DeskError, FoldId};
 
 use super::GRID;
 use super::curve::{Law, Tally};
+use crate::bisect::Quantiles;
 use crate::common::{Facts, clipped, real, size};
 use crate::histogram::Spread;
 use crate::scale::{Score, unmixed};
@@ -67,7 +68,7 @@ pub(super) struct Classes {
     /// The sizes of both classes, if they are bought.
     sizes: Option<Counts>,
     /// The quantiles; its levels stand for as many others.
-    line: Bisection,
+    line: Quantiles,
     /// Declared share of positives.
     rate: Option<f64>,
 }
@@ -100,7 +101,7 @@ impl Classes {
                 name: called("sizes of both classes"),
                 epsilon: sizes,
             }),
-            line: Bisection {
+            line: Quantiles {
                 name: called("quantiles of both classes"),
                 epsilon: quantiles,
                 levels: (1..1 << depth).collect(),
@@ -129,7 +130,7 @@ impl Classes {
             ((1.0 - positives, positives), 0.0)
         };
         let levels = levels(self.line.levels.len(), sizes);
-        let line = Bisection {
+        let line = Quantiles {
             levels: levels.clone(),
             ..self.line.clone()
         };
@@ -137,7 +138,7 @@ impl Classes {
             .into_iter()
             .map(|l| f64::from(l) / f64::from(LEVELS))
             .collect();
-        let found = desk.bisection(fold, &line)?;
+        let found = line.buy(desk, fold)?;
         let context = desk.context();
         let paths = f64::from(line.depth()) * f64::from(context.touches());
         Ok(Bought {

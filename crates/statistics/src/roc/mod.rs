@@ -26,12 +26,13 @@ use std::ops::Range;
 
 use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64, split};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Bisection, Counts, Draw, Medians};
+use reticent_mechanisms::primitives::{Counts, Draw};
 use reticent_mechanisms::program::{Expr, RowProgram};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::{Value, json};
 
+use crate::bisect::{Medians, Quantiles};
 use crate::common::{
     Facts, Prepared, StatisticsError, clipped, number, positive, real, size, with_metadata,
 };
@@ -425,7 +426,7 @@ fn chooser(
     let name = called("thresholds");
     Ok(match config.choice {
         Thresholds::Smooth => {
-            let step = Bisection {
+            let step = Quantiles {
                 name,
                 epsilon: part,
                 levels: (1..1 << depth).collect(),
@@ -530,7 +531,7 @@ struct Line {
 enum Chooser {
     Public,
     Medians(Medians),
-    Smooth(Bisection),
+    Smooth(Quantiles),
     Stratified(Classes),
     Separate(Classes),
 }
@@ -599,10 +600,9 @@ impl Line {
         let fold = FoldId(self.at);
         let chosen = match &self.chooser {
             Chooser::Public => None,
-            Chooser::Medians(step) => Some(desk.medians(fold, step)?),
+            Chooser::Medians(step) => Some(step.buy(desk, fold)?),
             Chooser::Smooth(step) => {
-                let mut found: Vec<usize> =
-                    desk.bisection(fold, step)?.into_iter().flatten().collect();
+                let mut found: Vec<usize> = step.buy(desk, fold)?.into_iter().flatten().collect();
                 found.dedup();
                 Some(found)
             }

@@ -2,12 +2,13 @@
 
 use reticent_accounting::{AccountingError, Event, Rational, rational_to_f64};
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Bisection, Draw};
+use reticent_mechanisms::primitives::Draw;
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::json;
 
 use super::order::{LEVEL_DENOMINATOR, quantile_grid};
+use crate::bisect::Quantiles;
 use crate::common::{Facts, Prepared, StatisticsError, number, numbers, positive, size};
 
 /// How [`bisected_quantiles`] draws.
@@ -76,7 +77,7 @@ pub fn bisected_quantiles(
     }
     let bounds = facts.interval(&of)?;
     let (grid, cells) = quantile_grid(facts, &of, bounds, cells);
-    let step = Bisection {
+    let step = Quantiles {
         name: "quantiles".to_owned(),
         epsilon: epsilon.clone(),
         levels: numerators,
@@ -119,12 +120,12 @@ fn numerator(q: f64) -> u32 {
 }
 
 /// # Claim
-/// ε-DP: one [`Bisection`].
+/// ε-DP: one [`Quantiles`].
 /// # Checked by
 /// `accuracy::bisected_quantiles_keep_their_rank_error`, `contract::{inner_events_sum_to_epsilon, every_kind_answers_on_every_table}`
 struct Bisected {
     name: String,
-    step: Bisection,
+    step: Quantiles,
     grid: Interval,
     bounds: Interval,
     cells: u32,
@@ -165,7 +166,7 @@ impl Mechanism for Bisected {
         }]
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
-        let found = desk.bisection(FoldId(0), &self.step)?;
+        let found = self.step.buy(desk, FoldId(0))?;
         let cells = f64::from(self.cells.max(1));
         let step = (self.grid.upper - self.grid.lower) / cells;
         let edge =

@@ -4,13 +4,14 @@ use reticent_accounting::{
     AccountingError, Event, Rational, Relation, rational_to_f64, share, split,
 };
 use reticent_mechanisms::fold::{Axis, Cut, Fold};
-use reticent_mechanisms::primitives::{Quantile, RangeScales};
+use reticent_mechanisms::primitives::Quantile;
 use reticent_mechanisms::program::{Expr, Interval};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, FoldId, Mechanism};
 use serde_json::json;
 
 use crate::common::{Facts, Prepared, StatisticsError, is_whole, number, numbers, positive, size};
 use crate::ends::Ends;
+use crate::range::RangeScales;
 
 /// Levels are fractions with this denominator at most.
 pub(super) const LEVEL_DENOMINATOR: u32 = 1_000_000;

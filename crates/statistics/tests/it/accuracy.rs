@@ -8,11 +8,12 @@
 
 use reticent_accounting::{Rational, Relation, rational_from_f64};
 use reticent_laws::Seeded;
-use reticent_mechanisms::primitives::{Counts, RangeScales, SmoothAuc};
+use reticent_mechanisms::primitives::{Counts, SmoothAuc};
 use reticent_mechanisms::{Context, program::Expr};
 use reticent_noise::{Cauchy, Noise};
 use reticent_statistics::accuracy::{QuantileMethod, Question, Setting};
 use reticent_statistics::counters::Method as TotalMethod;
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::roc::symmetric_binormal;
 use reticent_statistics::{Score, auc, selection, simple};
 

@@ -13,6 +13,7 @@ mod running;
 mod seeded;
 mod selection;
 mod sketch;
+mod steps;
 mod streams;
 mod support;
 mod verify;

@@ -167,6 +167,7 @@ fn tests_step(sides: Sides) -> ThresholdTests {
         sides,
         gaps: true,
         values: Some(Rational::from(1u8)),
+        custom: None,
     }
 }
 
