@@ -22,7 +22,6 @@ use crate::formula::{Family, Response};
 use crate::model::Model;
 use crate::outcome::Refusal;
 use crate::scan::cells::Decoder;
-use crate::scan::slots::slots;
 use crate::suggest;
 use crate::text::TextColumn;
 use crate::tokens;
@@ -401,13 +400,12 @@ impl Rows {
                         }
                         Place::Text(text, to, at) => {
                             let cell = record.get(*at).unwrap_or(b"");
-                            let words = slots(text, std::iter::once(cell));
-                            let words = words.iter().filter_map(|slot| slot.first());
+                            let words = text.slots(cell);
                             #[allow(
                                 clippy::cast_precision_loss,
                                 reason = "numbers of words are below 2^21"
                             )]
-                            cells.extend(to.iter().copied().zip(words.map(|w| *w as f64)));
+                            cells.extend(to.iter().copied().zip(words.map(|w| w as f64)));
                         }
                     }
                 }
@@ -639,7 +637,7 @@ mod tests {
     fn released(dir: &TempDir, keys: &str) -> (Dataset, Value, String) {
         std::fs::write(dir.path().join("t.csv"), hostile()).unwrap();
         let dataset = dataset(dir, keys);
-        let source = books::rows(&dataset, books::files(&dataset).unwrap());
+        let source = books::files(&dataset).unwrap();
         let spec = NaiveBayesSpec {
             formula: "y ~ text + hour".to_owned(),
             positive: None,
@@ -664,7 +662,7 @@ mod tests {
             })
         };
         let value = silently(
-            &*source,
+            &source,
             naive_bayes::prepare(&facts, &spec, config).unwrap(),
         );
         let file = dir.path().join("release.json");
@@ -724,8 +722,8 @@ mod tests {
                 cut: AxisCut::Edges(edges),
             };
             let table = histogram(&facts, axis, &Rational::from(1u8)).unwrap();
-            let source = books::rows(&dataset, books::files(&dataset).unwrap());
-            let counts = silently(&*source, table)["counts"].clone();
+            let source = books::files(&dataset).unwrap();
+            let counts = silently(&source, table)["counts"].clone();
             for (i, x) in sorted.iter().enumerate() {
                 let here = scores.iter().filter(|s| s.total_cmp(x).is_eq()).count();
                 assert_eq!(counts[2 * i + 1], here, "{x} of {counts}");

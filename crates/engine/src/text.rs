@@ -25,6 +25,8 @@ use reticent_noise::Noise;
 use reticent_statistics::features::Items;
 use sha2::{Digest, Sha256};
 
+use crate::scan::FIELD_CAP;
+
 /// Frequent English words that say little about a text.
 pub const ENGLISH: &str = "a about after again all also am an and any are as at be because been before being both but by can \
     could did do does doing down during each few for from further had has have having he her here hers him his how i if in \
@@ -223,6 +225,16 @@ impl TextColumn {
                 all.into_iter().map(|w| w.0).collect()
             }
         }
+    }
+
+    /// The numbers that a stored text puts into its slots: those of its words, then the number of words, which stands for
+    /// "no word". Bytes that are no UTF-8 separate words; of a text longer than [`FIELD_CAP`] only the beginning counts.
+    pub(crate) fn slots(&self, text: &[u8]) -> impl Iterator<Item = i64> {
+        let cut = text.get(..=FIELD_CAP).unwrap_or(text);
+        let words = self.encode(&String::from_utf8_lossy(cut));
+        let none = self.vocabulary.len();
+        let slots = words.into_iter().chain(std::iter::repeat(none));
+        slots.take(self.most).map(i64::from)
     }
 
     /// A fake text: some of the words, each as likely as any other.
