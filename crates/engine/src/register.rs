@@ -9,12 +9,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use arrow::util::display::array_value_to_string;
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE};
 use reticent_mechanisms::source::{RowSource, SourceError};
 use sha2::{Digest, Sha256};
 
 use crate::scan::fields::{Content, Field};
-use crate::scan::{FIELD_CAP, Files, Format, Layout, csv, parquet};
+use crate::scan::{Files, Format, Layout, csv, parquet};
 
 /// Errors shown; further ones are counted.
 pub const SHOWN: usize = 100;

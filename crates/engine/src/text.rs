@@ -19,13 +19,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, OTHER_CODE, Schema};
 use reticent_mechanisms::source::{Memory, SourceError};
 use reticent_noise::Noise;
 use reticent_statistics::features::Items;
 use sha2::{Digest, Sha256};
-
-use crate::scan::FIELD_CAP;
 
 /// Frequent English words that say little about a text.
 pub const ENGLISH: &str = "a about after again all also am an and any are as at be because been before being both but by can \

@@ -65,7 +65,8 @@ pub(crate) fn stored<'a>(schema: &'a Schema, tokens: &'a [Tokens]) -> Vec<Stored
     let mut stored = Vec::new();
     let mut at = 0;
     while let Some(column) = schema.columns.get(at) {
-        if let Some(text) = tokens.iter().find(|t| t.first == at) {
+        let text = tokens.iter().find(|t| t.first == at);
+        if let Some(text) = text.filter(|t| !t.slots().is_empty()) {
             stored.push(Stored::Text(text));
             at = text.slots().end;
         } else {

@@ -29,9 +29,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use csv_core::ReadFieldResult;
 use flate2::read::MultiGzDecoder;
 use reticent_mechanisms::rows::Batch;
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::source::{Order, SourceError};
 
-use super::cells::FIELD_CAP;
 use super::fields::Field;
 use super::{asked, damaged, failed, locate};
 

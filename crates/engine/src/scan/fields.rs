@@ -18,8 +18,9 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use reticent_mechanisms::rows::Cells;
+use reticent_mechanisms::rows::cell::Meaning;
 
-use super::cells::{Decoder, is_text};
+use super::cells::{self, is_text};
 use crate::text::TextColumn;
 
 /// A column of the files.
@@ -35,7 +36,7 @@ pub(crate) struct Field {
 /// What the cells of a column of the files mean.
 pub(crate) enum Content {
     /// A cell of the schema each.
-    Cell(Decoder),
+    Cell(Meaning),
     /// The numbers of the words of a text each.
     Words(TextColumn),
 }
@@ -54,7 +55,7 @@ impl Field {
     /// Decodes texts; `None` is a null or an absent cell.
     pub(crate) fn texts<'a>(&self, cells: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<Cells> {
         match &self.content {
-            Content::Cell(decoder) => vec![decoder.texts(cells)],
+            Content::Cell(meaning) => vec![cells::texts(meaning, cells)],
             Content::Words(column) => slots(column, cells.map(Option::unwrap_or_default)),
         }
     }
@@ -66,7 +67,7 @@ impl Field {
             kind => kind,
         };
         match &self.content {
-            Content::Cell(decoder) => Ok(vec![decoder.array(array)?]),
+            Content::Cell(meaning) => Ok(vec![cells::array(meaning, array)?]),
             Content::Words(_) if *kind == DataType::LargeBinary => {
                 let texts = cast(array, kind)?;
                 Ok(self.texts(texts.as_binary::<i64>().iter()))

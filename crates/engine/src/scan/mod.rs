@@ -1,8 +1,9 @@
 //! Scanning: rows in the clear, between the disk and the folds.
 //!
 //! [`Files`] (CSV, Parquet) and [`ArrowBatches`] are the row sources of one machine. A source decodes
-//! cells by the public [`Layout`] (`fields`: which columns of the schema a column of the files becomes) and hands batches to the door; nothing comes back, and no error made
-//! here depends on the content of a row once the data are registered.
+//! cells by the public [`Layout`] (`fields`: a column of the files becomes one or several of the schema)
+//! and hands batches to the door; nothing comes back, and no error made here depends on the content of a
+//! row once the data are registered.
 //!
 //! # Claim
 //! Each record of the files is handed over exactly once as one row, decoded record by record, so that
@@ -41,61 +42,9 @@ use reticent_mechanisms::rows::{Batch, Schema};
 use reticent_mechanisms::source::{Order, RowSource, SourceError};
 
 pub use self::arrow::ArrowBatches;
-use self::cells::Decoder;
-pub use self::cells::FIELD_CAP;
-use self::fields::{Content, Field};
+use self::fields::Field;
 use self::parquet::ParquetFile;
-use crate::tokens::{Stored, Tokens, stored};
-
-/// How cells are read: all of it declared by the curator, none of it learned from rows.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// The declared columns.
-    pub schema: Arc<Schema>,
-    /// The texts of the files whose slots are columns of the schema.
-    pub texts: Vec<Tokens>,
-    /// Per column, the texts that mean missing (empty text always does, unless it is a declared level).
-    pub missing_values: Vec<Vec<String>>,
-    /// Per column, what registration must reject.
-    pub rejects: Vec<Rejects>,
-}
-
-impl Layout {
-    /// The columns of the files, in schema order.
-    fn fields(&self) -> Vec<Field> {
-        let field = |stored: &Stored<'_>| match *stored {
-            Stored::Plain(at, column) => {
-                let missing = self.missing_values.get(at);
-                let missing = missing.map_or(&[][..], Vec::as_slice);
-                Field {
-                    name: column.name.clone(),
-                    columns: at..at.saturating_add(1),
-                    content: Content::Cell(Decoder::new(column, missing)),
-                }
-            }
-            Stored::Text(text) => Field {
-                name: text.column.name.clone(),
-                columns: text.slots(),
-                content: Content::Words(text.column.clone()),
-            },
-        };
-        stored(&self.schema, &self.texts)
-            .iter()
-            .map(field)
-            .collect()
-    }
-}
-
-/// Cells that registration reports as errors. Scanning never looks at this.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejects {
-    /// Missing cells.
-    pub missing: bool,
-    /// Texts that are not declared levels.
-    pub other: bool,
-    /// Numbers outside the bounds; otherwise they are counted, and clamped.
-    pub outside: bool,
-}
+pub use crate::layout::{Layout, Rejects};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,10 +30,11 @@ use parquet::arrow::arrow_reader::{
 };
 use rayon::prelude::*;
 use reticent_mechanisms::rows::Batch;
+use reticent_mechanisms::rows::cell::Meaning;
 use reticent_mechanisms::source::{Order, SourceError};
 
 use super::arrow::{decode, locate_arrow};
-use super::cells::{Decoder, is_text};
+use super::cells::is_text;
 use super::fields::{Content, Field};
 use super::{asked, damaged, failed};
 
@@ -74,7 +75,7 @@ impl ParquetFile {
         let mut hint: Vec<Arc<ArrowField>> = found.schema().fields().iter().cloned().collect();
         for (field, place) in fields.iter().zip(&positions) {
             if let Some(stored) = hint.get_mut(*place)
-                && matches!(field.content, Content::Cell(Decoder::Levels(_)))
+                && matches!(field.content, Content::Cell(Meaning::Levels(_)))
                 && is_text(stored.data_type())
             {
                 let value = Box::new(stored.data_type().clone());

@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use reticent_mechanisms::Unit;
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, State};
 use reticent_mechanisms::program::{Expr, Part, RowProgram, Split, SplitBy};
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::rows::{
     Cells, Column, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, id_digest,
 };
@@ -23,6 +24,7 @@ use reticent_mechanisms::source::{Job, Memory};
 use tempfile::TempDir;
 
 use super::*;
+use crate::tokens::Tokens;
 
 /// age (17 to 90), income (0 to 1e6), group (a, b; "?" is missing), person.
 pub(crate) fn layout() -> Layout {

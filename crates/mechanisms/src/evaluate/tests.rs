@@ -1,7 +1,7 @@
 use reticent_noise::{Noise, Seeded};
 
 use super::*;
-use crate::program::{Function, Split};
+use crate::program::{Comparison, Function, Split};
 use crate::rows::Column;
 
 fn column(name: &str, kind: Kind, missing: Missing) -> Column {
