@@ -43,6 +43,7 @@ fn layout() -> Layout {
         missing_values: vec![vec!["?".to_owned()]; columns.len()],
         rejects: vec![Rejects::default(); columns.len()],
         schema: Arc::new(Schema { columns }),
+        texts: Vec::new(),
     }
 }
 

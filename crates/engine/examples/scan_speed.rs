@@ -79,6 +79,7 @@ fn ours(path: &Path) -> impl Fn() {
     });
     let layout = Layout {
         schema,
+        texts: Vec::new(),
         missing_values: vec![Vec::new(); 3],
         rejects: vec![Rejects::default(); 3],
     };

@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use reticent_accounting::Relation;
 use reticent_ledger::{Identity, Ledger};
-use reticent_mechanisms::rows::{Column, Schema};
-use reticent_mechanisms::source::RowSource;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -15,27 +13,20 @@ use crate::dataset::{Dataset, Format, MissingPolicy, OtherPolicy, Policy};
 use crate::failure::{Error, Failure};
 use crate::outcome::Refusal;
 use crate::register::{self, Registration};
-use crate::scan::{self, Files, Layout, Rejects, slots};
+use crate::scan::{self, Files, Layout, Rejects};
 use crate::tokens::Tokens;
 
-/// What the scanner needs to know of a declaration. Columns of tokens are texts to it, without a value of their own.
+/// What the scanner needs to know of a declaration.
 pub fn layout(dataset: &Dataset) -> Layout {
-    let (columns, policies): (Vec<Column>, Vec<Option<&Policy>>) =
-        slots::of_files(&dataset.schema, &dataset.tokens)
-            .into_iter()
-            .map(|(column, at)| (column, at.and_then(|at| dataset.policies.get(at))))
-            .unzip();
+    let policies = dataset.policies.iter();
     Layout {
-        schema: Arc::new(Schema { columns }),
-        missing_values: policies
-            .iter()
-            .map(|p| p.map_or_else(Vec::new, |p| p.missing_values.clone()))
-            .collect(),
+        schema: Arc::clone(&dataset.schema),
+        texts: dataset.tokens.clone(),
+        missing_values: policies.clone().map(|p| p.missing_values.clone()).collect(),
         rejects: policies
-            .iter()
             .map(|p| Rejects {
-                missing: p.is_some_and(|p| matches!(p.missing, MissingPolicy::Reject)),
-                other: p.is_some_and(|p| matches!(p.other, OtherPolicy::Reject)),
+                missing: matches!(p.missing, MissingPolicy::Reject),
+                other: matches!(p.other, OtherPolicy::Reject),
                 outside: false,
             })
             .collect(),
@@ -63,11 +54,6 @@ pub fn files(dataset: &Dataset) -> Result<Files, Failure> {
         Format::Parquet => scan::Format::Parquet,
     };
     Ok(Files::open(paths, format, layout(dataset)).map_err(Error::Source)?)
-}
-
-/// The rows as the door takes them: those of the files, texts of `tokens` columns as slots.
-pub fn rows(dataset: &Dataset, files: Files) -> Box<dyn RowSource> {
-    slots::source(files, &dataset.schema, &dataset.tokens)
 }
 
 /// Registers a data set: reads every row once, refuses rows the policies reject, creates the ledger with

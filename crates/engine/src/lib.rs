@@ -15,6 +15,7 @@ pub mod folds;
 pub mod formula;
 pub mod init;
 pub mod kinds;
+mod layout;
 pub mod methods;
 pub mod mock;
 pub mod model;

@@ -10,6 +10,7 @@ use reticent_mechanisms::rows::{Column, Kind};
 use reticent_noise::Noise;
 
 use crate::dataset::{Dataset, Unit};
+use crate::tokens::{Stored, stored};
 
 /// Writes a CSV file of `rows` fake rows.
 ///
@@ -17,10 +18,12 @@ use crate::dataset::{Dataset, Unit};
 pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let columns = &dataset.schema.columns;
-    let files = crate::scan::slots::of_files(&dataset.schema, &dataset.tokens);
-    writer
-        .write_record(files.iter().map(|(c, _)| c.name.as_bytes()))
-        .map_err(cause)?;
+    let stored = stored(&dataset.schema, &dataset.tokens);
+    let names = stored.iter().map(|s| match s {
+        Stored::Plain(_, column) => &column.name,
+        Stored::Text(text) => &text.column.name,
+    });
+    writer.write_record(names).map_err(cause)?;
     let rated = dataset.positive_rate.and_then(|rate| {
         let two = |c: &Column| matches!(&c.kind, Kind::Levels { levels, .. } if levels.len() == 2);
         columns.iter().rposition(two).map(|index| (index, rate))
@@ -32,16 +35,10 @@ pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Re
     };
     let mut noise = Seeded::new(seed);
     for row in 0..rows {
-        for (column, index) in &files {
-            let Some(index) = *index else {
-                let text = dataset.tokens.iter().find(|t| t.column.name == column.name);
-                let words = text.map_or_else(String::new, |t| t.column.mock(&mut noise));
-                writer.write_field(words).map_err(cause)?;
-                continue;
-            };
-            let rate = rated.filter(|r| r.0 == index).map(|r| r.1);
-            let cell = match &column.kind {
-                Kind::Id => {
+        for stored in &stored {
+            let cell = match stored {
+                Stored::Text(text) => text.column.mock(&mut noise),
+                Stored::Plain(_, column) if column.kind == Kind::Id => {
                     let unit = if units < rows {
                         below(&mut noise, u128::from(units))
                     } else {
@@ -49,7 +46,10 @@ pub fn write(dataset: &Dataset, rows: u64, seed: u64, out: impl Write) -> io::Re
                     };
                     format!("unit-{unit}")
                 }
-                kind => cell(kind, rate, &mut noise),
+                Stored::Plain(index, column) => {
+                    let rate = rated.filter(|r| r.0 == *index).map(|r| r.1);
+                    cell(&column.kind, rate, &mut noise)
+                }
             };
             writer.write_field(cell).map_err(cause)?;
         }

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use reticent_mechanisms::program::{Comparison, Expr, Function, entry};
+use reticent_mechanisms::program::{Expr, Function, entry};
+use reticent_mechanisms::rows::cell::Meaning;
 use reticent_mechanisms::rows::{
     Cells as Decoded, Column, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema,
 };
@@ -22,8 +23,7 @@ use crate::file;
 use crate::formula::{Family, Response};
 use crate::model::Model;
 use crate::outcome::Refusal;
-use crate::scan::cells::Decoder;
-use crate::scan::slots::slots;
+use crate::scan::cells;
 use crate::suggest;
 use crate::text::TextColumn;
 use crate::tokens;
@@ -353,7 +353,7 @@ const AT_ONCE: usize = 1024;
 /// Where the cells of a record come from.
 enum Place {
     /// The declared column, from this field, read as the fit read its like.
-    Plain(usize, usize, Decoder),
+    Plain(usize, usize, Meaning),
     /// The slots of a text, from this field.
     Text(TextColumn, Vec<usize>, usize),
 }
@@ -434,7 +434,11 @@ impl Rows {
             let stated = missing
                 .get(&declared.name)
                 .map_or(&empty[..], Vec::as_slice);
-            places.push(Place::Plain(column, at, Decoder::new(declared, stated)));
+            places.push(Place::Plain(
+                column,
+                at,
+                Meaning::new(&declared.kind, stated),
+            ));
         }
         Ok(Self {
             reader,
@@ -452,8 +456,8 @@ impl Rows {
             let records = records.get(..read).unwrap_or_default();
             let columns: Vec<Option<Vec<Option<f64>>>> = (self.places.iter())
                 .map(|place| match place {
-                    Place::Plain(column, at, decoder) => {
-                        let cells = decoder.texts(records.iter().map(|r| r.get(*at)));
+                    Place::Plain(column, at, meaning) => {
+                        let cells = cells::texts(meaning, records.iter().map(|r| r.get(*at)));
                         Some(numbers(schema.columns.get(*column)?, cells))
                     }
                     Place::Text(..) => None,
@@ -473,13 +477,12 @@ impl Rows {
                         }
                         Place::Text(text, to, at) => {
                             let cell = record.get(*at).unwrap_or(b"");
-                            let words = slots(text, std::iter::once(cell));
-                            let words = words.iter().filter_map(|slot| slot.first());
+                            let words = text.slots(cell);
                             #[allow(
                                 clippy::cast_precision_loss,
                                 reason = "numbers of words are below 2^21"
                             )]
-                            cells.extend(to.iter().copied().zip(words.map(|w| *w as f64)));
+                            cells.extend(to.iter().copied().zip(words.map(|w| w as f64)));
                         }
                     }
                 }
@@ -612,21 +615,7 @@ pub(crate) fn evaluate(expr: &Expr, cells: &Cells) -> f64 {
             }
         }
         Expr::Clamp(a, i) => of(a).clamp(i.lower, i.upper),
-        #[allow(
-            clippy::float_cmp,
-            reason = "the analyst's comparison, taken literally"
-        )]
-        Expr::Compare(how, a, b) => {
-            let (a, b) = (of(a), of(b));
-            truth(match how {
-                Comparison::Less => a < b,
-                Comparison::LessEqual => a <= b,
-                Comparison::Greater => a > b,
-                Comparison::GreaterEqual => a >= b,
-                Comparison::Equal => a == b,
-                Comparison::NotEqual => a != b,
-            })
-        }
+        Expr::Compare(how, a, b) => truth(how.holds(of(a), of(b))),
         Expr::And(a, b) => truth(of(a) != 0.0 && of(b) != 0.0),
         Expr::Or(a, b) => truth(of(a) != 0.0 || of(b) != 0.0),
         Expr::Not(a) => truth(of(a) == 0.0),
@@ -651,7 +640,7 @@ mod tests {
     use crate::books;
     use crate::dataset::Dataset;
     use crate::kinds::NaiveBayesSpec;
-    use crate::scan::FIELD_CAP;
+    use reticent_mechanisms::rows::cell::FIELD_CAP;
 
     /// Labels and texts: known words, none, repeated and too many ones, bytes that are no UTF-8, quotes, an enormous cell whose
     /// only known word lies behind what is read, blanks at the ends (a sample of words depends on them).
@@ -711,7 +700,7 @@ mod tests {
     fn released(dir: &TempDir, keys: &str) -> (Dataset, Value, String) {
         std::fs::write(dir.path().join("t.csv"), hostile()).unwrap();
         let dataset = dataset(dir, keys);
-        let source = books::rows(&dataset, books::files(&dataset).unwrap());
+        let source = books::files(&dataset).unwrap();
         let spec = NaiveBayesSpec {
             formula: "y ~ text + hour".to_owned(),
             positive: None,
@@ -736,7 +725,7 @@ mod tests {
             })
         };
         let value = silently(
-            &*source,
+            &source,
             naive_bayes::prepare(&facts, &spec, config).unwrap(),
         );
         let file = dir.path().join("release.json");
@@ -796,8 +785,8 @@ mod tests {
                 cut: AxisCut::Edges(edges),
             };
             let table = histogram(&facts, axis, &Rational::from(1u8)).unwrap();
-            let source = books::rows(&dataset, books::files(&dataset).unwrap());
-            let counts = silently(&*source, table)["counts"].clone();
+            let source = books::files(&dataset).unwrap();
+            let counts = silently(&source, table)["counts"].clone();
             for (i, x) in sorted.iter().enumerate() {
                 let here = scores.iter().filter(|s| s.total_cmp(x).is_eq()).count();
                 assert_eq!(counts[2 * i + 1], here, "{x} of {counts}");
@@ -851,11 +840,9 @@ mod tests {
         };
         let read = |column: &Column, stated: &[&str], cells: &[&str]| {
             let stated: Vec<String> = stated.iter().map(|s| (*s).to_owned()).collect();
-            let decoder = Decoder::new(column, &stated);
-            numbers(
-                column,
-                decoder.texts(cells.iter().map(|c| Some(c.as_bytes()))),
-            )
+            let meaning = Meaning::new(&column.kind, &stated);
+            let cells = cells.iter().map(|c| Some(c.as_bytes()));
+            numbers(column, cells::texts(&meaning, cells))
         };
         let levels = ["false", "true"].map(str::to_owned).to_vec();
         let flag = column(

@@ -9,14 +9,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use arrow::util::display::array_value_to_string;
-use reticent_mechanisms::rows::{
-    Batch, Cells, Column, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE,
-};
+use reticent_mechanisms::rows::cell::FIELD_CAP;
+use reticent_mechanisms::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE};
 use reticent_mechanisms::source::{RowSource, SourceError};
 use sha2::{Digest, Sha256};
 
 use crate::file::same;
-use crate::scan::{FIELD_CAP, Files, Format, Layout, csv, parquet};
+use crate::scan::fields::{Content, Field};
+use crate::scan::{Files, Format, Layout, csv, parquet};
 
 /// Errors shown; further ones are counted.
 pub const SHOWN: usize = 100;
@@ -75,15 +75,15 @@ pub fn register(files: &Files) -> Result<Registration, SourceError> {
         source: std::io::Error::other(e.to_string()),
     })?;
     let before = fingerprint(&key, &files.paths)?;
-    let columns = &files.schema().columns;
     let mut report = Report {
         layout: &files.layout,
+        fields: &files.fields,
         errors: Vec::new(),
         total: 0,
         rows: 0,
         file: PathBuf::new(),
         file_rows: 0,
-        clamped: vec![0; columns.len()],
+        clamped: vec![0; files.fields.len()],
     };
     inspect(files, &mut |seen| report.look(seen))?;
     if report.rows == 0 {
@@ -103,9 +103,10 @@ pub fn register(files: &Files) -> Result<Registration, SourceError> {
         ));
     }
     Ok(Registration {
-        clamped: columns
+        clamped: files
+            .fields
             .iter()
-            .map(|c| c.name.clone())
+            .map(|f| f.name.clone())
             .zip(report.clamped)
             .collect(),
         errors: report.errors,
@@ -227,21 +228,21 @@ struct Seen<'a> {
     batch: &'a Batch,
     /// For CSV: the line of each record and its number of fields, and the header's.
     records: Option<(&'a [(u64, usize)], usize)>,
-    /// Bytes of a cell as stored.
+    /// Bytes of a cell as stored, by row and column of the files.
     raw: &'a dyn Fn(usize, usize) -> Vec<u8>,
 }
 
 /// Shows every batch, in file order, with the places and bytes of its cells.
 fn inspect(files: &Files, see: &mut dyn FnMut(&Seen<'_>)) -> Result<(), SourceError> {
-    let schema = files.schema();
-    let all: Vec<usize> = (0..schema.columns.len()).collect();
+    let fields = &files.fields;
+    let all: Vec<usize> = (0..files.schema().columns.len()).collect();
     for file in &files.parquet {
         for piece in file.pieces() {
-            piece.read(&all, parquet::ROWS, &files.decoders, |stored, batch| {
-                let raw = |row: usize, column: usize| -> Vec<u8> {
-                    let name = schema.columns[column].name.trim();
-                    let fields = stored.schema_ref().fields();
-                    let place = fields.iter().position(|f| f.name().trim() == name);
+            piece.read(&all, parquet::ROWS, fields, |stored, batch| {
+                let raw = |row: usize, field: usize| -> Vec<u8> {
+                    let name = fields[field].name.trim();
+                    let found = stored.schema_ref().fields();
+                    let place = found.iter().position(|f| f.name().trim() == name);
                     place
                         .and_then(|p| array_value_to_string(stored.column(p), row).ok())
                         .unwrap_or_default()
@@ -260,9 +261,9 @@ fn inspect(files: &Files, see: &mut dyn FnMut(&Seen<'_>)) -> Result<(), SourceEr
         for path in &files.paths {
             let reader = csv::Reader::open(path)?;
             let width = reader.header.len();
-            reader.blocks(schema, (&all, csv::ROWS), |block, wanted| {
-                let raw = |row: usize, column: usize| wanted.raw(&block, row, column).to_vec();
-                let batch = wanted.decode(&block, &files.decoders);
+            reader.blocks(fields, (&all, csv::ROWS), |block, wanted| {
+                let raw = |row: usize, field: usize| wanted.raw(&block, row, field).to_vec();
+                let batch = wanted.decode(&block, fields);
                 let records = Some((&block.records[..], width));
                 see(&Seen {
                     path,
@@ -279,6 +280,7 @@ fn inspect(files: &Files, see: &mut dyn FnMut(&Seen<'_>)) -> Result<(), SourceEr
 
 struct Report<'a> {
     layout: &'a Layout,
+    fields: &'a [Field],
     errors: Vec<CellError>,
     total: u64,
     rows: u64,
@@ -293,7 +295,6 @@ impl Report<'_> {
             self.file = seen.path.to_path_buf();
             self.file_rows = 0;
         }
-        let schema = self.layout.schema.clone();
         for row in 0..seen.batch.rows() {
             let line = seen
                 .records
@@ -306,15 +307,19 @@ impl Report<'_> {
                     "add or remove cells, or quote a cell that contains a comma or line break";
                 self.add(self.file.clone(), line, "", &[], &what, fix);
             }
-            for (index, column) in schema.columns.iter().enumerate() {
+            for (index, field) in self.fields.iter().enumerate() {
                 let absent = seen
                     .records
                     .is_some_and(|(records, width)| records[row].1 < width);
-                if let Some((what, fix)) = self.judge(seen, row, index, column, absent) {
+                let wrong = match field.content {
+                    Content::Cell(_) => self.judge(seen, row, (index, field), absent),
+                    Content::Words(_) => too_long(&(seen.raw)(row, index)),
+                };
+                if let Some((what, fix)) = wrong {
                     self.add(
                         self.file.clone(),
                         line,
-                        &column.name,
+                        &field.name,
                         &(seen.raw)(row, index),
                         &what,
                         &fix,
@@ -331,12 +336,13 @@ impl Report<'_> {
         &mut self,
         seen: &Seen<'_>,
         row: usize,
-        index: usize,
-        column: &Column,
+        (index, field): (usize, &Field),
         absent: bool,
     ) -> Option<(String, String)> {
-        let rejects = self.layout.rejects.get(index).copied().unwrap_or_default();
-        let is_missing = match seen.batch.column(index) {
+        let at = field.columns.start;
+        let column = self.layout.schema.columns.get(at)?;
+        let rejects = self.layout.rejects.get(at).copied().unwrap_or_default();
+        let is_missing = match seen.batch.column(at) {
             Cells::Integer(v) => v[row] == MISSING_INTEGER,
             Cells::Real(v) => v[row].is_nan(),
             Cells::Code(v) => v[row] == MISSING_CODE,
@@ -345,7 +351,7 @@ impl Report<'_> {
         if is_missing {
             let raw = (seen.raw)(row, index);
             let text = raw.trim_ascii();
-            if !absent && !self.means_missing(index, text) {
+            if !absent && !self.means_missing(at, text) {
                 let fix = "correct the cell, or list its text in `missing_values`";
                 return Some(match column.kind {
                     Kind::Integer { .. } if number(text).is_some_and(f64::is_finite) => (
@@ -364,7 +370,7 @@ impl Report<'_> {
                 )
             });
         }
-        let outside = match (seen.batch.column(index), &column.kind) {
+        let outside = match (seen.batch.column(at), &column.kind) {
             (Cells::Integer(v), Kind::Integer { lower, upper }) => {
                 v[row] < *lower || v[row] > *upper
             }
@@ -390,15 +396,11 @@ impl Report<'_> {
             }
             (Cells::Id(_), _) => {
                 let raw = (seen.raw)(row, index);
-                let missing = self.means_missing(index, raw.trim_ascii());
-                if raw.len() > FIELD_CAP {
-                    let fix = "a quote may have been left open; shorten the text";
-                    return Some(("the cell is longer than a mebibyte".into(), fix.into()));
-                }
-                return (missing && rejects.missing).then(|| {
+                let missing = self.means_missing(at, raw.trim_ascii());
+                return too_long(&raw).or_else(|| (missing && rejects.missing).then(|| {
                     let fix = "fill the cell, or set `missing` to \"drop\": rows without identifier then count nowhere";
                     ("the identifier is missing, which this column rejects".into(), fix.into())
-                });
+                }));
             }
             _ => false,
         };
@@ -414,11 +416,11 @@ impl Report<'_> {
     }
 
     /// Whether the text stands for a missing cell by declaration or by its nature.
-    fn means_missing(&self, index: usize, text: &[u8]) -> bool {
+    fn means_missing(&self, at: usize, text: &[u8]) -> bool {
         let declared = self
             .layout
             .missing_values
-            .get(index)
+            .get(at)
             .map_or(&[][..], Vec::as_slice);
         let same_number = |t: &str| {
             number(t.trim().as_bytes()).is_some() && number(t.trim().as_bytes()) == number(text)
@@ -449,6 +451,12 @@ impl Report<'_> {
             });
         }
     }
+}
+
+/// What is wrong with an identifier or text that is cut where it is read, and the fix.
+fn too_long(raw: &[u8]) -> Option<(String, String)> {
+    let fix = "a quote may have been left open; shorten the text";
+    (raw.len() > FIELD_CAP).then(|| ("the cell is longer than a mebibyte".into(), fix.into()))
 }
 
 fn number(text: &[u8]) -> Option<f64> {

@@ -350,7 +350,7 @@ pub fn run(plan: Plan, options: &Options, progress: &mut dyn FnMut(&str)) -> Res
         progress("checking that the data are the registered ones");
         books::check_fingerprint(&resolved.dataset, &ledger, &files)?;
         let mut door = Private::new(
-            books::rows(&resolved.dataset, files),
+            Box::new(files),
             resolved.unit(),
             resolved.dataset.rows,
             ledger,

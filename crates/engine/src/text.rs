@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reticent_mechanisms::program::Expr;
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::rows::{Batch, Cells, Column, Kind, Missing, OTHER_CODE, Schema};
 use reticent_mechanisms::source::{Memory, SourceError};
 use reticent_noise::Noise;
@@ -223,6 +224,16 @@ impl TextColumn {
                 all.into_iter().map(|w| w.0).collect()
             }
         }
+    }
+
+    /// The numbers that a stored text puts into its slots: those of its words, then the number of words, which stands for
+    /// "no word". Bytes that are no UTF-8 separate words; of a text longer than [`FIELD_CAP`] only the beginning counts.
+    pub(crate) fn slots(&self, text: &[u8]) -> impl Iterator<Item = i64> {
+        let cut = text.get(..=FIELD_CAP).unwrap_or(text);
+        let words = self.encode(&String::from_utf8_lossy(cut));
+        let none = self.vocabulary.len();
+        let slots = words.into_iter().chain(std::iter::repeat(none));
+        slots.take(self.most).map(i64::from)
     }
 
     /// A fake text: some of the words, each as likely as any other.

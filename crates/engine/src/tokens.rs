@@ -1,6 +1,6 @@
 //! The declaration of columns of type `tokens`: which words count, how many of a record, and what the slots are called.
 //!
-//! `scan::slots` reads such columns, [`crate::text`] says what a text becomes.
+//! [`crate::scan`] reads such columns, [`crate::text`] says what a text becomes.
 
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,31 @@ impl Tokens {
     pub(crate) fn slots(&self) -> std::ops::Range<usize> {
         self.first..self.first.saturating_add(self.column.most)
     }
+}
+
+/// A column of the files.
+pub(crate) enum Stored<'a> {
+    /// The declared column at this position of the schema.
+    Plain(usize, &'a Column),
+    /// A text: its slots are columns of the schema.
+    Text(&'a Tokens),
+}
+
+/// The columns of the files, in schema order: of the slots of a text only the text.
+pub(crate) fn stored<'a>(schema: &'a Schema, tokens: &'a [Tokens]) -> Vec<Stored<'a>> {
+    let mut stored = Vec::new();
+    let mut at = 0;
+    while let Some(column) = schema.columns.get(at) {
+        let text = tokens.iter().find(|t| t.first == at);
+        if let Some(text) = text.filter(|t| !t.slots().is_empty()) {
+            stored.push(Stored::Text(text));
+            at = text.slots().end;
+        } else {
+            stored.push(Stored::Plain(at, column));
+            at += 1;
+        }
+    }
+    stored
 }
 
 /// What a released model says of a text: everything that a reader needs to turn texts into words as the fit did. All of it is
@@ -274,13 +299,12 @@ mod tests {
     use arrow::datatypes::{DataType, Field, Schema as ArrowSchema};
     use proptest::prelude::*;
     use reticent_mechanisms::rows::Cells;
-    use reticent_mechanisms::source::Order;
+    use reticent_mechanisms::source::{Order, RowSource};
     use tempfile::TempDir;
 
     use super::*;
     use crate::books;
     use crate::dataset::Dataset;
-    use crate::scan::slots::slots;
 
     fn declared(dir: &TempDir, file: &str, keys: &str) -> Result<Dataset, Refusal> {
         let text = format!(
@@ -295,7 +319,7 @@ mod tests {
 
     /// Slots and the plain columns beside them, in file order.
     fn rows(dataset: &Dataset, order: Order) -> Vec<Vec<i64>> {
-        let source = books::rows(dataset, books::files(dataset).unwrap());
+        let source = books::files(dataset).unwrap();
         let all: Vec<usize> = (0..dataset.schema.columns.len()).collect();
         let out = Mutex::new(Vec::new());
         source
@@ -516,13 +540,21 @@ mod tests {
             let dir = TempDir::new().unwrap();
             let dataset = declared(&dir, "t.csv", WORDS).unwrap();
             let column = &dataset.tokens[0].column;
-            let slots = slots(column, texts.iter().map(Vec::as_slice));
-            prop_assert_eq!(slots.len(), 2);
-            for (r, text) in texts.iter().enumerate() {
-                let alone = crate::scan::slots::slots(column, std::iter::once(text.as_slice()));
-                prop_assert_eq!((slots[0][r], slots[1][r]), (alone[0][0], alone[1][0]));
-                prop_assert!(slots.iter().all(|s| (0..=3).contains(&s[r])));
-                prop_assert!(slots[0][r] == 3 || slots[0][r] != slots[1][r]);
+            for text in &texts {
+                let slots: Vec<i64> = column.slots(text).collect();
+                prop_assert_eq!(slots.len(), 2);
+                prop_assert!(slots.iter().all(|s| (0..=3).contains(s)));
+                prop_assert!(slots[0] == 3 || slots[0] != slots[1]);
+            }
+            let mut csv = b"after,text,before\n".to_vec();
+            let quoted = |text: &Vec<u8>| text.iter().flat_map(|b| vec![*b; if *b == b'"' { 2 } else { 1 }]).collect();
+            for text in &texts {
+                csv.extend([b"7,\"".to_vec(), quoted(text), b"\",true\n".to_vec()].concat());
+            }
+            std::fs::write(dir.path().join("t.csv"), csv).unwrap();
+            for (row, text) in rows(&dataset, Order::File).iter().zip(&texts) {
+                let alone: Vec<i64> = column.slots(text).collect();
+                prop_assert_eq!(row, &[1, alone[0], alone[1], 7]);
             }
         }
     }

@@ -81,6 +81,22 @@ pub enum Comparison {
     NotEqual,
 }
 
+impl Comparison {
+    /// Whether it holds, taken literally.
+    #[inline]
+    #[allow(clippy::float_cmp, reason = "what was asked for")]
+    pub fn holds(self, a: f64, b: f64) -> bool {
+        match self {
+            Self::Less => a < b,
+            Self::LessEqual => a <= b,
+            Self::Greater => a > b,
+            Self::GreaterEqual => a >= b,
+            Self::Equal => a == b,
+            Self::NotEqual => a != b,
+        }
+    }
+}
+
 /// A number computed from one record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Expr {

@@ -1,4 +1,4 @@
-//! Expressions over declared columns, and the bounds that follow from the declarations.
+//! What is read from a record: [`cell`]s, expressions over declared columns, and the bounds that follow from the declarations.
 //!
 //! What a release reads from a record is written as [`Expr`]essions. [`bounds`] computes from the [`Schema`] in which
 //! interval each of them must lie. A mistake there cannot break a guarantee: the door clamps every value into the interval
@@ -29,6 +29,7 @@
     )
 )]
 
+pub mod cell;
 mod expr;
 mod schema;
 mod scope;

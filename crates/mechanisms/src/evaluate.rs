@@ -12,11 +12,12 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+use reticent_expressions::cell::Indices;
 use reticent_expressions::{apply, entry};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::program::{Comparison, Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy};
+use crate::program::{Expr, Interval, Part, ProgramError, RowProgram, Scope, SplitBy};
 use crate::rows::{
     Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, Schema, id_digest,
 };
@@ -341,35 +342,11 @@ impl Inputs<'_> {
 
     /// Level indices of a level column, with missing cells imputed and undeclared texts substituted.
     fn codes(&self, c: usize, n: usize) -> Vec<u32> {
-        let (last, other) = match self.schema.columns.get(c).map(|c| &c.kind) {
-            Some(Kind::Levels { levels, other }) => {
-                (levels.len().saturating_sub(1), other.unwrap_or(0))
+        match (self.schema.columns.get(c), self.batch.column(c)) {
+            (Some(column), Cells::Code(v)) => {
+                let index = Indices::new(column);
+                v.iter().map(|x| index.of(*x)).collect()
             }
-            _ => (0, 0),
-        };
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "level counts are below 2^32"
-        )]
-        let last = last as u32;
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to the levels"
-        )]
-        let fill = match self.missing(c) {
-            Missing::Impute(x) => x.clamp(0.0, f64::from(last)) as u32,
-            Missing::Drop => 0,
-        };
-        match self.batch.column(c) {
-            Cells::Code(v) => v
-                .iter()
-                .map(|x| match *x {
-                    MISSING_CODE => fill,
-                    OTHER_CODE => other.min(last),
-                    x => x.min(last),
-                })
-                .collect(),
             _ => vec![0; n],
         }
     }
@@ -399,20 +376,7 @@ impl Inputs<'_> {
             Expr::Power(a, k) => self.each(a, terms, n, |x| libm::pow(x, f64::from(*k))),
             Expr::Call(f, a) => self.each(a, terms, n, |x| apply(*f, x)),
             Expr::Clamp(a, i) => self.each(a, terms, n, |x| into(x, *i)),
-            #[allow(
-                clippy::float_cmp,
-                reason = "the analyst's comparison, taken literally"
-            )]
-            Expr::Compare(how, a, b) => self.pair(a, b, terms, n, |x, y| {
-                truth(match how {
-                    Comparison::Less => x < y,
-                    Comparison::LessEqual => x <= y,
-                    Comparison::Greater => x > y,
-                    Comparison::GreaterEqual => x >= y,
-                    Comparison::Equal => x == y,
-                    Comparison::NotEqual => x != y,
-                })
-            }),
+            Expr::Compare(how, a, b) => self.pair(a, b, terms, n, |x, y| truth(how.holds(x, y))),
             Expr::And(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 && y != 0.0)),
             Expr::Or(a, b) => self.pair(a, b, terms, n, |x, y| truth(x != 0.0 || y != 0.0)),
             Expr::Not(a) => self.each(a, terms, n, |x| truth(x == 0.0)),

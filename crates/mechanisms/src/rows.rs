@@ -7,14 +7,8 @@
 
 use sha2::{Digest, Sha256};
 
+pub use reticent_expressions::cell::{self, MISSING_CODE, MISSING_INTEGER, OTHER_CODE};
 pub use reticent_expressions::{Column, Kind, Missing, Schema};
-
-/// The integer that stands for a missing cell of an integer column.
-pub const MISSING_INTEGER: i64 = i64::MIN;
-/// The code that stands for a missing cell of a text column.
-pub const MISSING_CODE: u32 = u32::MAX;
-/// The code that stands for a text which is not among the declared levels.
-pub const OTHER_CODE: u32 = u32::MAX - 1;
 
 /// The decoded cells of one column in a batch.
 #[derive(Clone, Debug, PartialEq)]

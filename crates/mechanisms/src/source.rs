@@ -57,6 +57,21 @@ pub struct Held {
 }
 
 impl Held {
+    /// Adds records. Beyond `most` numbers nothing is kept, and further passes read again.
+    fn push(&mut self, rows: Evaluated, most: usize) {
+        self.rows = self.rows.saturating_add(rows.rows);
+        let numbers = self.rows.saturating_mul(rows.terms.len());
+        self.blocks.push(rows.terms);
+        if numbers > most {
+            self.blocks.clear();
+        }
+    }
+
+    /// Whether all records are still there.
+    fn is_whole(&self) -> bool {
+        self.rows == 0 || !self.blocks.is_empty()
+    }
+
     /// Folds over the records as they were read.
     pub(crate) fn scan(&mut self, folds: &[Fold], bounds: &[Interval]) -> Vec<State> {
         let mut states: Vec<State> = folds.iter().map(Fold::zero).collect();
@@ -88,30 +103,6 @@ impl From<Vec<State>> for Scanned {
     }
 }
 
-/// Records kept while they are scanned for the first time.
-#[derive(Default)]
-struct Keep {
-    held: Held,
-    entries: usize,
-}
-
-impl Keep {
-    /// Beyond `most` numbers nothing is kept, and further passes read again: all jobs of a pass share [`MOST_ENTRIES`].
-    fn push(&mut self, rows: Evaluated, most: usize) {
-        let entries = rows.rows.saturating_mul(rows.terms.len());
-        self.entries = self.entries.saturating_add(entries);
-        self.held.rows = self.held.rows.saturating_add(rows.rows);
-        self.held.blocks.push(rows.terms);
-        if self.entries > most {
-            self.held.blocks.clear();
-        }
-    }
-
-    fn done(self, most: usize) -> Option<Held> {
-        (self.entries <= most).then_some(self.held)
-    }
-}
-
 /// A table of confidential rows: files, Arrow batches in memory, later a cluster.
 pub trait RowSource: Send + Sync {
     /// The declared columns; batches are decoded accordingly.
@@ -140,78 +131,80 @@ pub trait RowSource: Send + Sync {
         jobs: &[Job],
         keep: &[bool],
     ) -> Result<Vec<Scanned>, SourceError> {
-        let schema = self.schema();
-        let prepared = jobs
-            .iter()
-            .map(|j| Prepared::new(&j.program, schema))
-            .collect::<Result<Vec<_>, _>>()?;
-        let needs = needed(&prepared, schema, unit);
-        let order = order(unit);
-        let zero = || {
-            let states = |j: &Job| j.folds.iter().map(Fold::zero).collect();
-            let all: Vec<Vec<State>> = jobs.iter().map(states).collect();
-            (all, Spare::default())
-        };
-        let pool = Mutex::new(Vec::new());
-        let kept: Vec<Option<Mutex<Keep>>> = (keep.iter().zip(jobs))
-            .map(|(k, job)| (*k && !job.program.terms.is_empty()).then(Mutex::default))
+        let keep: Vec<bool> = (keep.iter().zip(jobs))
+            .map(|(keep, job)| *keep && !job.program.terms.is_empty())
             .collect();
-        let columns = kept.iter().flatten().count().max(1);
-        let most = MOST_ENTRIES.checked_div(columns).unwrap_or(MOST_ENTRIES);
-        let admission = Mutex::new(Admission::default());
-        self.visit(&needs, order, &|batch| {
-            let admitted = lock(&admission).admit(unit, batch);
-            let (mut states, mut spare) = lock(&pool).pop().unwrap_or_else(zero);
-            for (((prepared, job), states), kept) in
-                prepared.iter().zip(jobs).zip(&mut states).zip(&kept)
-            {
-                let rows = prepared.run(schema, unit, batch, &admitted, &mut spare);
-                for (fold, state) in job.folds.iter().zip(states) {
-                    fold.add(state, &rows, prepared.bounds());
-                }
-                match kept {
-                    Some(kept) => lock(kept).push(rows, most),
-                    None => spare.give(rows.terms),
-                }
-            }
-            lock(&pool).push((states, spare));
-        })?;
-        let mut total = zero().0;
-        for (partial, _) in lock(&pool).iter() {
-            for (job, partial) in total.iter_mut().zip(partial) {
-                job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
-            }
-        }
-        let whole = |k: Mutex<Keep>| k.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.into_iter().map(|k| whole(k?).done(most));
-        Ok(total
-            .into_iter()
-            .zip(kept)
-            .map(|(states, kept)| Scanned { states, kept })
-            .collect())
+        // all jobs of a pass share the memory
+        let shares = keep.iter().filter(|k| **k).count().max(1);
+        let most = MOST_ENTRIES.checked_div(shares).unwrap_or(MOST_ENTRIES);
+        pass(self, unit, jobs, &keep, most)
     }
 
-    /// Reads the terms of a program into memory.
+    /// Reads the terms of a program into memory, however many they are.
     fn hold(&self, unit: Unit, program: &RowProgram) -> Result<Held, SourceError> {
-        let schema = self.schema();
-        let prepared = Prepared::new(program, schema)?;
-        let needs = prepared.needs(schema, unit);
-        let blocks: Mutex<Vec<Evaluated>> = Mutex::new(Vec::new());
-        let admission = Mutex::new(Admission::default());
-        self.visit(&needs, order(unit), &|batch| {
-            let admitted = lock(&admission).admit(unit, batch);
-            let rows = prepared.run(schema, unit, batch, &admitted, &mut Spare::default());
-            if rows.rows > 0 {
-                lock(&blocks).push(rows);
-            }
-        })?;
-        let blocks = std::mem::take(&mut *lock(&blocks));
-        let rows = blocks.iter().map(|b| b.rows).fold(0, usize::saturating_add);
-        Ok(Held {
-            rows,
-            blocks: blocks.into_iter().map(|b| b.terms).collect(),
-        })
+        let job = Job {
+            program: program.clone(),
+            folds: Vec::new(),
+        };
+        let mut scanned = pass(self, unit, &[job], &[true], usize::MAX)?;
+        let kept = scanned.pop().and_then(|s| s.kept);
+        Ok(kept.unwrap_or_default())
     }
+}
+
+/// One pass over the rows: the folds of all jobs, and the terms of those marked in `keep` if they are at most `most` numbers.
+fn pass<S: RowSource + ?Sized>(
+    source: &S,
+    unit: Unit,
+    jobs: &[Job],
+    keep: &[bool],
+    most: usize,
+) -> Result<Vec<Scanned>, SourceError> {
+    let schema = source.schema();
+    let prepared = jobs
+        .iter()
+        .map(|j| Prepared::new(&j.program, schema))
+        .collect::<Result<Vec<_>, _>>()?;
+    let needs = needed(&prepared, schema, unit);
+    let order = order(unit);
+    let zero = || {
+        let states = |j: &Job| j.folds.iter().map(Fold::zero).collect();
+        let all: Vec<Vec<State>> = jobs.iter().map(states).collect();
+        (all, Spare::default())
+    };
+    let pool = Mutex::new(Vec::new());
+    let kept: Vec<Option<Mutex<Held>>> = keep.iter().map(|k| k.then(Mutex::default)).collect();
+    let admission = Mutex::new(Admission::default());
+    source.visit(&needs, order, &|batch| {
+        let admitted = lock(&admission).admit(unit, batch);
+        let (mut states, mut spare) = lock(&pool).pop().unwrap_or_else(zero);
+        for (((prepared, job), states), kept) in
+            prepared.iter().zip(jobs).zip(&mut states).zip(&kept)
+        {
+            let rows = prepared.run(schema, unit, batch, &admitted, &mut spare);
+            for (fold, state) in job.folds.iter().zip(states) {
+                fold.add(state, &rows, prepared.bounds());
+            }
+            match kept {
+                Some(kept) => lock(kept).push(rows, most),
+                None => spare.give(rows.terms),
+            }
+        }
+        lock(&pool).push((states, spare));
+    })?;
+    let mut total = zero().0;
+    for (partial, _) in lock(&pool).iter() {
+        for (job, partial) in total.iter_mut().zip(partial) {
+            job.iter_mut().zip(partial).for_each(|(a, b)| a.merge(b));
+        }
+    }
+    let held = |k: Mutex<Held>| k.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.into_iter().map(|k| k.map(held).filter(Held::is_whole));
+    Ok(total
+        .into_iter()
+        .zip(kept)
+        .map(|(states, kept)| Scanned { states, kept })
+        .collect())
 }
 
 fn needed(prepared: &[Prepared], schema: &Schema, unit: Unit) -> Vec<usize> {
@@ -409,18 +402,18 @@ mod tests {
                 assert!(held.scan(&job().folds, &bounds) == want(unit));
             }
         }
-        let mut keep = Keep {
-            entries: MOST_ENTRIES - 10,
-            ..Keep::default()
-        };
+        let mut held = Held::default();
         let rows = || Evaluated {
             rows: 5,
             terms: vec![vec![0.0; 5]; 2],
         };
-        keep.push(rows(), MOST_ENTRIES);
-        assert_eq!(keep.held.blocks.len(), 1);
-        keep.push(rows(), MOST_ENTRIES);
-        assert!(keep.held.blocks.is_empty() && keep.done(MOST_ENTRIES).is_none());
+        assert!(held.is_whole());
+        held.push(rows(), 15);
+        assert!(held.blocks.len() == 1 && held.is_whole());
+        for _ in 0..2 {
+            held.push(rows(), 15);
+            assert!(held.blocks.is_empty() && !held.is_whole());
+        }
     }
 
     /// Jobs without folds get empty lists in their places; without any fold the rows are not read.

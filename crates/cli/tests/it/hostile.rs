@@ -319,7 +319,7 @@ fn impossible_noise_is_refused_in_time() {
             "unit = { column = \"who\", max_rows = 1000000 }",
         );
         let wide = t.replace("lower = 0\nupper = 100", "lower = -1e300\nupper = 1e300");
-        wide + "[columns.who]\ntype = \"id\"\n"
+        wide.replace("unit =", "size_hint = 2\nunit =") + "[columns.who]\ntype = \"id\"\n"
     });
     folder.write("people.csv", "x,y,who\n1,true,a\n2,false,b\n");
     folder.reticent(&["register", "dataset.toml"]).code(0);

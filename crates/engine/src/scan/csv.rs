@@ -28,11 +28,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use csv_core::ReadFieldResult;
 use flate2::read::MultiGzDecoder;
-use reticent_mechanisms::rows::{Batch, Cells, Schema};
+use reticent_mechanisms::rows::Batch;
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::source::{Order, SourceError};
 
-use super::cells::{Decoder, FIELD_CAP};
-use super::{damaged, failed, locate};
+use super::fields::Field;
+use super::{asked, damaged, failed, locate};
 
 /// Records per block unless asked otherwise.
 pub(crate) const ROWS: usize = 4096;
@@ -71,22 +72,18 @@ impl Block {
     }
 }
 
-/// Which fields of a file are gathered, and from which of them each declared column is decoded.
+/// Which fields of a file are gathered, and from which of them each column is decoded.
 pub(crate) struct Wanted {
     /// For each field of the file: does a block keep it?
     keep: Vec<bool>,
     /// Kept fields per record.
     slots: usize,
-    /// Schema column to slot; `None` if it is not asked for.
+    /// Column to slot; `None` if it is not asked for.
     slot_of: Vec<Option<usize>>,
 }
 
 impl Wanted {
-    fn new(positions: &[usize], columns: &[usize], fields: usize) -> Self {
-        let asked = positions.iter().enumerate();
-        let asked: Vec<Option<usize>> = asked
-            .map(|(c, field)| columns.contains(&c).then_some(*field))
-            .collect();
+    fn new(asked: &[Option<usize>], fields: usize) -> Self {
         let keep: Vec<bool> = (0..fields).map(|f| asked.contains(&Some(f))).collect();
         let slot = |field| keep.iter().take(field).filter(|k| **k).count();
         let slot_of = asked.iter().map(|f| f.map(slot)).collect();
@@ -104,13 +101,13 @@ impl Wanted {
     }
 
     /// Decodes a block.
-    pub(crate) fn decode(&self, block: &Block, decoders: &[Decoder]) -> Batch {
+    pub(crate) fn decode(&self, block: &Block, fields: &[Field]) -> Batch {
         let rows = block.records.len();
-        let column = |(decoder, slot): (&Decoder, &Option<usize>)| match slot {
-            Some(slot) => decoder.texts((0..rows).map(|r| Some(block.field(r, *slot, self.slots)))),
-            None => Cells::Unread,
+        let cells = |(field, slot): (&Field, &Option<usize>)| match slot {
+            Some(slot) => field.texts((0..rows).map(|r| Some(block.field(r, *slot, self.slots)))),
+            None => field.unread(),
         };
-        let cells = decoders.iter().zip(&self.slot_of).map(column).collect();
+        let cells = fields.iter().zip(&self.slot_of).flat_map(cells).collect();
         Batch::new(rows, cells)
     }
 }
@@ -209,12 +206,16 @@ impl Reader {
     /// `None` to stop.
     pub(crate) fn blocks(
         mut self,
-        schema: &Schema,
+        fields: &[Field],
         (columns, rows): (&[usize], usize),
         mut see: impl FnMut(Block, &Arc<Wanted>) -> Option<Block>,
     ) -> Result<(), SourceError> {
-        let positions = locate(schema, &self.header, &self.context)?;
-        let wanted = Arc::new(Wanted::new(&positions, columns, self.header.len()));
+        let asked = asked(
+            fields,
+            &locate(fields, &self.header, &self.context)?,
+            columns,
+        );
+        let wanted = Arc::new(Wanted::new(&asked, self.header.len()));
         let mut next = Some(Block::default());
         while let Some(mut block) = next {
             (block.used, block.ends, block.records) = (0, Vec::new(), Vec::new());
@@ -238,8 +239,7 @@ impl Reader {
 /// Reads all files and visits their batches.
 pub(crate) fn visit(
     paths: &[PathBuf],
-    schema: &Schema,
-    decoders: &[Decoder],
+    fields: &[Field],
     (columns, rows, order): (&[usize], usize, Order),
     visit: &(dyn Fn(&Batch) + Sync),
 ) -> Result<(), SourceError> {
@@ -248,7 +248,7 @@ pub(crate) fn visit(
     let spares = || spare.lock().unwrap_or_else(PoisonError::into_inner);
     let read = |queue: SyncSender<(Block, Arc<Wanted>)>| {
         paths.iter().try_for_each(|path| {
-            Reader::open(path)?.blocks(schema, (columns, rows), |block, wanted| {
+            Reader::open(path)?.blocks(fields, (columns, rows), |block, wanted| {
                 queue.send((block, Arc::clone(wanted))).ok()?;
                 Some(spares().pop().unwrap_or_default())
             })
@@ -258,7 +258,7 @@ pub(crate) fn visit(
         loop {
             let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((block, wanted)) = next else { return };
-            let batch = wanted.decode(&block, decoders);
+            let batch = wanted.decode(&block, fields);
             spares().push(block);
             visit(&batch);
         }

@@ -1,8 +1,9 @@
 //! Scanning: rows in the clear, between the disk and the folds.
 //!
-//! [`Files`] (CSV, Parquet; texts as slots by `slots`) and [`ArrowBatches`] are the row sources of one machine. A source decodes
-//! cells by the public [`Layout`] and hands batches to the door; nothing comes back, and no error made
-//! here depends on the content of a row once the data are registered.
+//! [`Files`] (CSV, Parquet) and [`ArrowBatches`] are the row sources of one machine. A source decodes
+//! cells by the public [`Layout`] (`fields`: a column of the files becomes one or several of the schema)
+//! and hands batches to the door; nothing comes back, and no error made here depends on the content of a
+//! row once the data are registered.
 //!
 //! # Claim
 //! Each record of the files is handed over exactly once as one row, decoded record by record, so that
@@ -31,8 +32,8 @@
 mod arrow;
 pub(crate) mod cells;
 pub(crate) mod csv;
+pub(crate) mod fields;
 pub(crate) mod parquet;
-pub(crate) mod slots;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,41 +42,9 @@ use reticent_mechanisms::rows::{Batch, Schema};
 use reticent_mechanisms::source::{Order, RowSource, SourceError};
 
 pub use self::arrow::ArrowBatches;
-use self::cells::Decoder;
-pub use self::cells::FIELD_CAP;
+use self::fields::Field;
 use self::parquet::ParquetFile;
-
-/// How cells are read: all of it declared by the curator, none of it learned from rows.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// The declared columns.
-    pub schema: Arc<Schema>,
-    /// Per column, the texts that mean missing (empty text always does, unless it is a declared level).
-    pub missing_values: Vec<Vec<String>>,
-    /// Per column, what registration must reject.
-    pub rejects: Vec<Rejects>,
-}
-
-impl Layout {
-    fn decoders(&self) -> Vec<Decoder> {
-        let mut missing = self.missing_values.iter().map(Vec::as_slice);
-        let columns = self.schema.columns.iter();
-        columns
-            .map(|c| Decoder::new(c, missing.next().unwrap_or_default()))
-            .collect()
-    }
-}
-
-/// Cells that registration reports as errors. Scanning never looks at this.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejects {
-    /// Missing cells.
-    pub missing: bool,
-    /// Texts that are not declared levels.
-    pub other: bool,
-    /// Numbers outside the bounds; otherwise they are counted, and clamped.
-    pub outside: bool,
-}
+pub use crate::layout::{Layout, Rejects};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +58,7 @@ pub enum Format {
 /// A table in files of one format, read one after the other.
 pub struct Files {
     pub(crate) layout: Layout,
-    pub(crate) decoders: Vec<Decoder>,
+    pub(crate) fields: Vec<Field>,
     pub(crate) paths: Vec<PathBuf>,
     /// Footers of Parquet files; empty for CSV.
     pub(crate) parquet: Vec<ParquetFile>,
@@ -105,18 +74,19 @@ impl Files {
                 "no data files; check `source.path`".into(),
             ));
         }
+        let fields = layout.fields();
         let mut parquet = Vec::new();
         for path in &paths {
             match format {
                 Format::Csv => {
                     let reader = csv::Reader::open(path)?;
-                    locate(&layout.schema, &reader.header, &path.display().to_string())?;
+                    locate(&fields, &reader.header, &path.display().to_string())?;
                 }
-                Format::Parquet => parquet.push(ParquetFile::open(path, &layout.schema)?),
+                Format::Parquet => parquet.push(ParquetFile::open(path, &fields)?),
             }
         }
         Ok(Self {
-            decoders: layout.decoders(),
+            fields,
             layout,
             paths,
             parquet,
@@ -157,19 +127,19 @@ impl RowSource for Files {
         match self.format {
             Format::Csv => {
                 let how = (columns, self.batch_rows.unwrap_or(csv::ROWS), order);
-                csv::visit(&self.paths, &self.layout.schema, &self.decoders, how, visit)
+                csv::visit(&self.paths, &self.fields, how, visit)
             }
             Format::Parquet => {
                 let how = (columns, self.batch_rows.unwrap_or(parquet::ROWS), order);
-                parquet::visit(&self.parquet, &self.decoders, how, visit)
+                parquet::visit(&self.parquet, &self.fields, how, visit)
             }
         }
     }
 }
 
-/// Where each declared column is among the names of a file. The message never quotes the names found: if
+/// Where each column is among the names of a file. The message never quotes the names found: if
 /// the header line is missing they are the cells of a record.
-fn locate(schema: &Schema, names: &[String], context: &str) -> Result<Vec<usize>, SourceError> {
+fn locate(fields: &[Field], names: &[String], context: &str) -> Result<Vec<usize>, SourceError> {
     let find = |name: &str| {
         let mut places = (1usize..)
             .zip(names)
@@ -190,7 +160,14 @@ fn locate(schema: &Schema, names: &[String], context: &str) -> Result<Vec<usize>
         };
         Err(damaged(context, &what))
     };
-    schema.columns.iter().map(|c| find(&c.name)).collect()
+    fields.iter().map(|f| find(&f.name)).collect()
+}
+
+/// Of the positions of the columns, those from which columns of the schema are asked for.
+fn asked(fields: &[Field], positions: &[usize], columns: &[usize]) -> Vec<Option<usize>> {
+    let each = fields.iter().zip(positions);
+    each.map(|(field, at)| field.is_wanted(columns).then_some(*at))
+        .collect()
 }
 
 fn damaged(context: &str, what: &str) -> SourceError {

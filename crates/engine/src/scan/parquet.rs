@@ -22,19 +22,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema as ArrowSchema};
+use arrow::datatypes::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
     RowSelector,
 };
 use rayon::prelude::*;
-use reticent_mechanisms::rows::{Batch, Kind, Schema};
+use reticent_mechanisms::rows::Batch;
+use reticent_mechanisms::rows::cell::Meaning;
 use reticent_mechanisms::source::{Order, SourceError};
 
 use super::arrow::{decode, locate_arrow};
-use super::cells::{Decoder, is_text};
-use super::{damaged, failed};
+use super::cells::is_text;
+use super::fields::{Content, Field};
+use super::{asked, damaged, failed};
 
 /// Rows per batch unless asked otherwise: a column of a batch stays in the cache, and its memory is used again
 /// instead of going back to the system (which costs more than decoding the values).
@@ -48,7 +50,7 @@ const BATCH_BYTES: usize = 32 << 20;
 pub(crate) struct ParquetFile {
     pub(crate) path: PathBuf,
     metadata: ArrowReaderMetadata,
-    /// File column of each declared column.
+    /// Position in the file of each column.
     positions: Vec<usize>,
 }
 
@@ -63,23 +65,22 @@ pub(crate) struct Piece<'a> {
 
 impl ParquetFile {
     /// Reads the footer and finds the declared columns.
-    pub(crate) fn open(path: &Path, schema: &Schema) -> Result<Self, SourceError> {
+    pub(crate) fn open(path: &Path, fields: &[Field]) -> Result<Self, SourceError> {
         let context = path.display().to_string();
         let file = File::open(path).map_err(|e| failed(&context, e))?;
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let found = guard(&context, || ArrowReaderMetadata::load(&file, plain))?;
-        let fields = found.schema().fields();
-        let positions = locate_arrow(schema, found.schema(), &context)?;
+        let positions = locate_arrow(fields, found.schema(), &context)?;
         // Level columns keep their dictionaries.
-        let mut hint: Vec<Arc<Field>> = fields.iter().cloned().collect();
-        for (column, place) in schema.columns.iter().zip(&positions) {
-            if let Some(field) = hint.get_mut(*place)
-                && matches!(column.kind, Kind::Levels { .. })
-                && is_text(field.data_type())
+        let mut hint: Vec<Arc<ArrowField>> = found.schema().fields().iter().cloned().collect();
+        for (field, place) in fields.iter().zip(&positions) {
+            if let Some(stored) = hint.get_mut(*place)
+                && matches!(field.content, Content::Cell(Meaning::Levels(_)))
+                && is_text(stored.data_type())
             {
-                let value = Box::new(field.data_type().clone());
+                let value = Box::new(stored.data_type().clone());
                 let kind = DataType::Dictionary(Box::new(DataType::Int32), value);
-                *field = Arc::new(Field::new(field.name(), kind, field.is_nullable()));
+                *stored = Arc::new(ArrowField::new(stored.name(), kind, stored.is_nullable()));
             }
         }
         let options = ArrowReaderOptions::new().with_schema(Arc::new(ArrowSchema::new(hint)));
@@ -118,25 +119,18 @@ impl Piece<'_> {
         self,
         columns: &[usize],
         rows: usize,
-        decoders: &[Decoder],
+        fields: &[Field],
         mut see: impl FnMut(&RecordBatch, Batch),
     ) -> Result<(), SourceError> {
         let context = self.file.path.display().to_string();
         let file = File::open(&self.file.path).map_err(|e| failed(&context, e))?;
-        let mut roots: Vec<usize> = columns
-            .iter()
-            .filter_map(|c| self.file.positions.get(*c))
-            .copied()
-            .collect();
+        let asked = asked(fields, &self.file.positions, columns);
+        let mut roots: Vec<usize> = asked.iter().flatten().copied().collect();
         roots.sort_unstable();
         roots.dedup();
         // Record batches hold the read columns in the order of the file.
-        let place = |(c, root)| {
-            columns
-                .contains(&c)
-                .then(|| roots.binary_search(root).ok())?
-        };
-        let places: Vec<_> = self.file.positions.iter().enumerate().map(place).collect();
+        let place = |root: &Option<usize>| roots.binary_search(&(*root)?).ok();
+        let places: Vec<Option<usize>> = asked.iter().map(place).collect();
         let metadata = &self.file.metadata;
         let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
         let mut reader = guard(&context, || {
@@ -153,7 +147,7 @@ impl Piece<'_> {
         let mut left = self.rows;
         while let Some(batch) = guard(&context, || reader.next().transpose())? {
             left = left.saturating_sub(batch.num_rows());
-            see(&batch, decode(&batch, &places, decoders, &context)?);
+            see(&batch, decode(&batch, &places, fields, &context)?);
         }
         if left > 0 {
             return Err(damaged(
@@ -181,11 +175,11 @@ impl Piece<'_> {
 /// Reads all files and visits their batches.
 pub(crate) fn visit(
     files: &[ParquetFile],
-    decoders: &[Decoder],
+    fields: &[Field],
     (columns, rows, order): (&[usize], usize, Order),
     visit: &(dyn Fn(&Batch) + Sync),
 ) -> Result<(), SourceError> {
-    let read = |piece: Piece<'_>| piece.read(columns, rows, decoders, |_, batch| visit(&batch));
+    let read = |piece: Piece<'_>| piece.read(columns, rows, fields, |_, batch| visit(&batch));
     let pieces: Vec<Piece<'_>> = files.iter().flat_map(ParquetFile::pieces).collect();
     match order {
         Order::Any => pieces.into_par_iter().try_for_each(read),

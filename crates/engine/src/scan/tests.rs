@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use reticent_mechanisms::Unit;
 use reticent_mechanisms::fold::{Axis, CellSum, Cut, FixedPoint, Fold, State};
 use reticent_mechanisms::program::{Expr, Part, RowProgram, Split, SplitBy};
+use reticent_mechanisms::rows::cell::FIELD_CAP;
 use reticent_mechanisms::rows::{
     Cells, Column, Kind, MISSING_CODE, MISSING_INTEGER, Missing, OTHER_CODE, id_digest,
 };
@@ -23,6 +24,7 @@ use reticent_mechanisms::source::{Job, Memory};
 use tempfile::TempDir;
 
 use super::*;
+use crate::tokens::Tokens;
 
 /// age (17 to 90), income (0 to 1e6), group (a, b; "?" is missing), person.
 pub(crate) fn layout() -> Layout {
@@ -60,6 +62,7 @@ pub(crate) fn layout() -> Layout {
     let rejects = vec![Rejects::default(); 4];
     Layout {
         schema: Arc::new(Schema { columns }),
+        texts: Vec::new(),
         missing_values,
         rejects,
     }
@@ -581,6 +584,83 @@ fn large_integers_and_decimals() {
     assert_eq!(codes(&found[2]), [1, 0, 1, 0]);
     let Cells::Id(ids) = &found[3] else { panic!() };
     assert_eq!(ids[0], id_digest(b"18446744073709551615"));
+}
+
+/// Texts become slots whatever Arrow type holds them; numbers are read as they are written in decimal.
+#[test]
+fn texts_in_arrow_batches() {
+    let words = ["free", "7", "true", "5"].map(str::to_owned);
+    let column = crate::text::TextColumn {
+        name: "text".into(),
+        tokenizer: crate::text::Tokenizer::new(""),
+        vocabulary: crate::text::Vocabulary::words(words),
+        most: 2,
+        choice: crate::text::Choice::First,
+    };
+    let mut layout = layout();
+    let mut schema = (*layout.schema).clone();
+    schema.columns.truncate(2);
+    schema.columns.splice(1..1, column.columns());
+    layout.schema = Arc::new(schema);
+    layout.texts = vec![Tokens { first: 1, column }];
+    let dictionary = |i: i64| {
+        let keys = Int32Array::from(vec![Some(0), None, Some(0)]);
+        let values = Arc::new(Int64Array::from(vec![i]));
+        DictionaryArray::<Int32Type>::new(keys, values)
+    };
+    let texts: Vec<(ArrayRef, [i64; 6])> = vec![
+        (
+            Arc::new(StringArray::from(vec![
+                Some("5 free free 7"),
+                None,
+                Some("x"),
+            ])),
+            [3, 4, 4, 0, 4, 4],
+        ),
+        (
+            Arc::new(
+                vec![Some("7"), None, Some("7")]
+                    .into_iter()
+                    .collect::<DictionaryArray<Int32Type>>(),
+            ),
+            [1, 4, 1, 4, 4, 4],
+        ),
+        (Arc::new(dictionary(7)), [1, 4, 1, 4, 4, 4]),
+        (
+            Arc::new(Int64Array::from(vec![Some(7), None, Some(-5)])),
+            [1, 4, 3, 4, 4, 4],
+        ),
+        (
+            Arc::new(Float64Array::from(vec![Some(7.5), None, Some(0.5)])),
+            [1, 4, 3, 3, 4, 4],
+        ),
+        (
+            Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)])),
+            [2, 4, 4, 4, 4, 4],
+        ),
+    ];
+    for (text, expected) in texts {
+        let kind = ::arrow::array::Array::data_type(&text).clone();
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            (
+                "income",
+                Arc::new(Float64Array::from(vec![1.5; 3])) as ArrayRef,
+                true,
+            ),
+            ("text", text, true),
+            (
+                "age",
+                Arc::new(Int64Array::from(vec![20; 3])) as ArrayRef,
+                true,
+            ),
+        ])
+        .unwrap();
+        let (_, found) = cells(&ArrowBatches::new(&[batch], layout.clone()).unwrap());
+        assert_eq!(found[0], Cells::Integer(vec![20; 3]));
+        assert_eq!(found[1], Cells::Integer(expected[..3].to_vec()), "{kind}");
+        assert_eq!(found[2], Cells::Integer(expected[3..].to_vec()), "{kind}");
+        assert_eq!(found[3], Cells::Real(vec![1.5; 3]));
+    }
 }
 
 /// lessons 6, 46, 48, 49: odd values go to their documented cell and move one cell by at most one.

@@ -2,7 +2,7 @@ use reticent_laws::Seeded;
 use reticent_noise::Noise;
 
 use super::*;
-use crate::program::{Function, Split};
+use crate::program::{Comparison, Function, Split};
 use crate::rows::Column;
 
 fn column(name: &str, kind: Kind, missing: Missing) -> Column {
