@@ -18,7 +18,7 @@ use reticent_engine::{
     Error, Failure, accuracy, books, dataset::Dataset, init, mock, outcome::Refusal, plan::Plan,
     predict, schema_json, session, smartnoise, stream,
 };
-use shortcuts::Asked;
+use shortcuts::{Asked, Task};
 
 fn main() -> ExitCode {
     let known = Arguments::command().subcommands(shortcuts::commands());
@@ -214,11 +214,20 @@ fn run(plan: Plan, options: &session::Options, json: bool) -> Result<(), Failure
 }
 
 fn shortcut(asked: Asked, json: bool) -> Result<(), Failure> {
-    match asked {
-        Asked::Show(text) => print(&text),
-        Asked::Price(plan) => price(plan, None, json),
-        Asked::Run(plan, options) => run(plan, &options, json),
-    }
+    let done = match asked.task {
+        Task::Show(text) => print(&text),
+        Task::Price(plan) => price(plan, None, json),
+        Task::Run(plan, options) => {
+            let folder = options.out.as_deref();
+            let held = shortcuts::held(folder);
+            run(plan, &options, json).map(|()| {
+                if let Some(remark) = shortcuts::replaced(&held, folder) {
+                    note(&remark);
+                }
+            })
+        }
+    };
+    done.map_err(|failure| shortcuts::of_flags(&asked.kind, failure))
 }
 
 fn price(plan: Plan, rows: Option<u64>, json: bool) -> Result<(), Failure> {

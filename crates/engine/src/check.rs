@@ -236,7 +236,9 @@ fn check_release(
             }
             Ok(())
         }
-        KindSpec::Verify(s) => model(&s.formula, s.positive.as_deref(), s.family()),
+        KindSpec::Verify(s) => {
+            model(&s.formula, s.positive.as_deref(), s.family()).map_err(of_family)
+        }
         KindSpec::NaiveBayes(s) => bayes::check(named, filter, s),
         KindSpec::Select(s) => bayes::selection::candidates(named, filter, s).map(drop),
         KindSpec::Count
@@ -342,6 +344,13 @@ fn running_total(
     Ok(())
 }
 
+/// A claim about a coefficient says by `family` what others say by their kind.
+fn of_family(mut refusal: Refusal) -> Refusal {
+    let (kind, family) = ("kind = \"logistic\"", "family = \"logistic\"");
+    refusal.message = refusal.message.replace(kind, family);
+    refusal
+}
+
 /// Number of cells of a column of counts.
 fn cells(schema: &Schema, name: &str, bins: Option<&Binning>, key: &str) -> Result<usize, Refusal> {
     let Some(column) = schema.position(name).and_then(|p| schema.columns.get(p)) else {
@@ -373,12 +382,7 @@ fn cells(schema: &Schema, name: &str, bins: Option<&Binning>, key: &str) -> Resu
 fn currency(release: &ReleaseSpec, dataset: &Dataset) -> Result<(), Refusal> {
     let budget = &release.budget;
     let square_root = matches!(&release.kind, KindSpec::RunningTotal(s) if s.method == Some(counters::Method::SquareRoot));
-    let gaussian = square_root
-        || match &release.kind {
-            KindSpec::Linear(s) => s.output.is_none(),
-            KindSpec::Covariance(_) => true,
-            _ => false,
-        };
+    let gaussian = release.kind.gaussian();
     let kind = release.kind.name();
     let sketch = matches!(&release.kind, KindSpec::Covariance(s) if s.sketch.is_some());
     let (message, key, fix) = match dataset.currency {

@@ -518,6 +518,25 @@ impl KindSpec {
         }
     }
 
+    /// The key that names them.
+    pub(crate) fn input_key(&self) -> &'static str {
+        match self {
+            Self::Regress(_) | Self::Threshold(_) => "from",
+            Self::Roc(s) if s.models.len() > 1 => "models",
+            _ => "model",
+        }
+    }
+
+    /// Whether it is paid with a delta on a data set that has one: Gaussian noise.
+    pub(crate) fn gaussian(&self) -> bool {
+        match self {
+            Self::RunningTotal(s) => s.method == Some(counters::Method::SquareRoot),
+            Self::Linear(s) => s.output.is_none(),
+            Self::Covariance(_) => true,
+            _ => false,
+        }
+    }
+
     /// The released models it reads, in the order in which their request ids enter its own.
     pub fn inputs(&self) -> Vec<&ModelRef> {
         match self {

@@ -42,7 +42,7 @@ pub struct Refusal {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The key, with the names of the tables that contain it, such as `columns.age.lower`.
+    /// The key, with the names of the tables that contain it, such as `columns.age.lower`; or the flag of a command, such as `--level`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Box<str>>,
     /// The value as written, shortened.
@@ -122,6 +122,7 @@ impl fmt::Display for Refusal {
             (None, None) => {}
         }
         match (&self.key, &self.value) {
+            (Some(flag), Some(value)) if flag.starts_with("--") => write!(f, "{flag} {value}: ")?,
             (Some(key), Some(value)) => write!(f, "{key} = {value}: ")?,
             (Some(key), None) => write!(f, "{key}: ")?,
             (None, Some(value)) => write!(f, "{value}: ")?,

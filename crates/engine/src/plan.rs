@@ -342,7 +342,7 @@ fn release(
     let budget = if kind.is_free() && !whole {
         free(&mut section)?
     } else {
-        budget(&mut section)?
+        budget(&mut section, kind.gaussian())?
     };
     let repeat = section
         .get("repeat")
@@ -423,7 +423,7 @@ fn free(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
     Ok(BudgetSpec::none())
 }
 
-fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
+fn budget(section: &mut Section<'_>, gaussian: bool) -> Result<BudgetSpec, Refusal> {
     let epsilon = section
         .get("epsilon")
         .map(|i| dataset::epsilon(&i))
@@ -433,8 +433,11 @@ fn budget(section: &mut Section<'_>) -> Result<BudgetSpec, Refusal> {
         .map(|i| dataset::delta(&i))
         .transpose()?;
     let rho = section.get("rho").map(|i| dataset::rho(&i)).transpose()?;
-    let fix =
-        "Write epsilon = \"0.5\" (with delta = \"1e-7\" for Gaussian noise), or rho = \"0.01\".";
+    let fix = if gaussian {
+        "Write epsilon = \"0.5\" (with delta = \"1e-7\" for Gaussian noise), or rho = \"0.01\"."
+    } else {
+        "Write epsilon = \"0.5\", or rho = \"0.01\" where the data set's budget is in rho."
+    };
     match (&epsilon, &delta, &rho) {
         (Some(_), _, None) | (None, None, Some(_)) => Ok(BudgetSpec {
             epsilon,

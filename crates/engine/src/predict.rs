@@ -281,7 +281,10 @@ impl Classes {
 
 /// The file and the value of `release.json#id`.
 fn released(model: &str, key: &str) -> Result<(std::path::PathBuf, Value), Failure> {
-    let (path, id) = model.split_once('#').ok_or_else(|| {
+    let named = model
+        .split_once('#')
+        .filter(|(path, id)| !path.is_empty() && !id.is_empty());
+    let (path, id) = named.ok_or_else(|| {
         Refusal::request("names no release")
             .for_key(key)
             .with_value(model)

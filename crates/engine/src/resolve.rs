@@ -141,7 +141,8 @@ impl Resolved {
                         models.push(Input::Entry(at));
                     }
                     ModelRef::File { path, id } => {
-                        let (found, digest) = from_file(path, id).map_err(place)?;
+                        let key = release.kind.input_key();
+                        let (found, digest) = from_file(path, id, key).map_err(place)?;
                         inputs.push(digest);
                         models.push(Input::File(found));
                     }
@@ -355,18 +356,19 @@ fn part(split: Option<&Split>, release: &ReleaseSpec) -> Result<(Option<Part>, f
 }
 
 /// Reads a model from a `release.json`: a released one, or coefficients declared public.
-fn from_file(path: &Path, id: &str) -> Result<(Examined, RequestId), Refusal> {
-    let refuse = |what: String| Refusal::request(what).for_key("model").in_file(path);
-    let text = crate::file::text(path)
-        .map_err(|e| refuse(format!("the model file cannot be read: {e}")))?;
-    let document: Value =
-        serde_json::from_str(&text).map_err(|e| refuse(format!("not a release.json: {e}")))?;
+fn from_file(path: &Path, id: &str, key: &str) -> Result<(Examined, RequestId), Refusal> {
+    let file = path.display();
+    let refuse = |what: String| Refusal::request(what).for_key(format!("release.{key}"));
+    let text =
+        crate::file::text(path).map_err(|e| refuse(format!("{file} cannot be read: {e}")))?;
+    let document: Value = serde_json::from_str(&text)
+        .map_err(|e| refuse(format!("{file} is not a release.json: {e}")))?;
     let releases = document.get("releases").and_then(Value::as_array);
     let release = releases
         .into_iter()
         .flatten()
         .find(|r| r.get("id").and_then(Value::as_str) == Some(id))
-        .ok_or_else(|| refuse(format!("there is no release \"{id}\" in the file")))?;
+        .ok_or_else(|| refuse(format!("there is no release \"{id}\" in {file}")))?;
     let receipt = release.get("receipt").unwrap_or(&Value::Null);
     if receipt.as_str() != Some("public") && receipt.get("event").is_none() {
         return Err(refuse("the model has no receipt".to_owned())

@@ -1,12 +1,22 @@
 //! A plan of one release, from the flags of a command: which keys there are, what they mean and what they hold is read off
-//! the JSON Schema of plans, so that a kind has its flags as soon as it is in there.
+//! the JSON Schema of plans, so that a kind has its flags as soon as it is in there. Every value is read by itself and written as
+//! one TOML value on one line, so a flag sets its own key and nothing else.
 
-use std::fmt::Write as _;
+mod examples;
+mod values;
+mod words;
+
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::Value as Json;
+use toml::Value;
 
+pub use examples::{example, examples};
+pub use words::{NAME, flag, shell};
+
+use crate::outcome::Refusal;
 use crate::schema_json::PLAN;
+use values::{Shape, written};
 
 /// A key of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,18 +27,44 @@ pub struct Key {
     pub help: String,
     /// Whether it can be given more than once.
     pub list: bool,
-    /// The words that it can be, if it is one of a few.
-    pub words: Vec<String>,
+    /// Whether it is a list only, rather than one value or a list.
+    pub only_list: bool,
+    /// Whether it is true or false.
+    pub truth: bool,
+    /// What its value is, in a word; the words it can be, if it is one of a few.
+    pub value: String,
 }
 
 /// Keys that one release by itself has no use for: parts need a split, and `kind` is the command.
 const ELSEWHERE: [&str; 2] = ["kind", "part"];
 
-fn schema() -> Value {
+/// The same of single kinds: features chosen by another release of the plan.
+const ELSEWHERE_OF: [(&str, &str); 2] = [("logistic", "features"), ("naive_bayes", "features")];
+
+/// What the schema says of plans, and what is so of one release by itself.
+const ALONE: [(&str, &str); 3] = [
+    (
+        "Name of the release in this plan.",
+        "Name of the release; its kind if absent.",
+    ),
+    (
+        "An earlier model of this plan, or \"release.json#id\".",
+        "A released model: release.json#id.",
+    ),
+    (
+        "An earlier release of this plan, or \"release.json#id\".",
+        "A release: release.json#id.",
+    ),
+];
+
+/// Keys of the plan itself that are flags.
+const OF_PLAN: [&str; 1] = ["where"];
+
+fn schema() -> Json {
     serde_json::from_str(PLAN).unwrap_or_default()
 }
 
-fn text(value: &Value) -> String {
+fn text(value: &Json) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
@@ -38,7 +74,7 @@ pub fn kinds() -> Vec<(String, String)> {
     let all = schema
         .pointer("/properties/release/items/oneOf")
         .or_else(|| schema.pointer("/$defs/release/items/oneOf"))
-        .and_then(Value::as_array);
+        .and_then(Json::as_array);
     let named = all.into_iter().flatten().filter_map(|one| {
         let name = one.get("$ref")?.as_str()?.strip_prefix("#/$defs/")?;
         if name == "cross_validation" {
@@ -54,20 +90,49 @@ pub fn kinds() -> Vec<(String, String)> {
 pub fn keys(kind: &str) -> Vec<Key> {
     let schema = schema();
     let properties = schema.pointer(&format!("/$defs/{kind}/properties"));
-    let fields = properties.and_then(Value::as_object);
-    let about = |value: &Value| text(value.get("description").unwrap_or(&Value::Null));
+    let fields = properties.and_then(Json::as_object);
+    let about = |value: &Json| text(value.get("description").unwrap_or(&Json::Null));
     let each = fields.into_iter().flatten().filter(|(name, value)| {
-        !ELSEWHERE.contains(&name.as_str()) && !about(value).starts_with("Not accepted")
+        !ELSEWHERE.contains(&name.as_str())
+            && !ELSEWHERE_OF.contains(&(kind, name.as_str()))
+            && !about(value).starts_with("Not accepted")
     });
-    each.map(|(name, value)| Key {
-        name: name.clone(),
-        help: about(value),
-        list: value.get("type").is_some_and(|t| t == "array"),
-        words: (value.get("enum").and_then(Value::as_array))
-            .map(|all| all.iter().map(text).collect())
-            .unwrap_or_default(),
-    })
-    .collect()
+    let each: Vec<(&String, &Json)> = each.collect();
+    let names: Vec<&str> = each.iter().map(|(name, _)| name.as_str()).collect();
+    each.iter()
+        .map(|(name, value)| {
+            let shape = Shape::of(&schema, value);
+            let about = about(value);
+            let alone = ALONE.iter().find(|(of_plan, _)| *of_plan == about);
+            let help = alone.map_or_else(|| words::of_flags(&about, &names), |a| a.1.to_owned());
+            Key {
+                name: (*name).clone(),
+                help,
+                list: shape.list.is_some(),
+                only_list: shape.list.is_some() && !(shape.text || shape.number || shape.table),
+                truth: shape.truth && !shape.text,
+                value: value_name(value, &shape),
+            }
+        })
+        .collect()
+}
+
+fn value_name(key: &Json, shape: &Shape) -> String {
+    if let Some(all) = key.get("enum").and_then(Json::as_array) {
+        return all.iter().map(text).collect::<Vec<_>>().join("|");
+    }
+    let of_number = key.get("$ref").is_some_and(|r| r == "#/$defs/number");
+    let numbers = shape.number && !shape.text && !shape.table && shape.list.is_none();
+    if shape.truth && !shape.text {
+        "true|false"
+    } else if of_number || numbers {
+        "NUMBER"
+    } else if shape.table && !shape.number {
+        "TABLE"
+    } else {
+        "VALUE"
+    }
+    .to_owned()
 }
 
 /// The text of a plan with one release. Paths in it are relative to where the plan is said to be.
@@ -87,142 +152,37 @@ pub fn plan(
 ) -> String {
     let schema = schema();
     let properties = schema.pointer(&format!("/$defs/{kind}/properties"));
-    let mut out = format!(
-        "version = 1\ndataset = {}\n",
-        quoted(&dataset.to_string_lossy())
-    );
-    if let Some(condition) = filter {
-        let _ = writeln!(out, "where = {}", quoted(condition));
-    }
-    let _ = write!(out, "\n[[release]]\nkind = {}\n", quoted(kind));
+    let plain = |text: &str| Value::String(text.to_owned());
+    let mut top = vec![
+        ("version", Value::Integer(1)),
+        ("dataset", plain(&dataset.to_string_lossy())),
+    ];
+    top.extend(filter.map(|condition| ("where", plain(condition))));
+    let mut release = vec![("kind", plain(kind))];
     if !given.iter().any(|(key, _)| key == "id") {
-        let _ = writeln!(out, "id = {}", quoted(kind));
+        release.push(("id", plain(kind)));
     }
     for (key, values) in given {
-        let of = properties.and_then(|p| p.get(key)).unwrap_or(&Value::Null);
-        let _ = writeln!(out, "{key} = {}", written(&schema, of, values));
+        let of = properties.and_then(|p| p.get(key)).unwrap_or(&Json::Null);
+        release.push((key, Shape::of(&schema, of).read(values)));
     }
-    out
+    format!("{}\n[[release]]\n{}", lines(&top), lines(&release))
 }
 
-/// Values as TOML, by the type of their key: texts are quoted (numbers too where a text is read exactly), lists may be given one by
-/// one, and what begins with a bracket where no plain text is expected is TOML already.
-fn written(schema: &Value, of: &Value, values: &[String]) -> String {
-    let of = resolve(schema, of);
-    let first = values.first().map_or("", String::as_str);
-    let is = |name: &str| match of.get("type") {
-        Some(Value::Array(all)) => all.iter().any(|t| t == name),
-        t => t.is_some_and(|t| t == name),
-    };
-    let bracket = first.trim_start().starts_with(['[', '{']);
-    if is("array") {
-        if bracket && values.len() == 1 && !first.trim_start().starts_with('{') {
-            return first.to_owned();
-        }
-        let items = of.get("items").unwrap_or(&Value::Null);
-        let each = values
-            .iter()
-            .map(|v| written(schema, items, std::slice::from_ref(v)));
-        return format!("[{}]", each.collect::<Vec<_>>().join(", "));
-    }
-    let plain = match first {
-        "true" | "false" => is("boolean"),
-        number => (is("integer") || is("number")) && number.parse::<f64>().is_ok(),
-    };
-    let exact = is("string") || of.get("enum").is_some();
-    if !exact && (plain || bracket) {
-        return first.to_owned();
-    }
-    quoted(first)
+fn lines(of: &[(&str, Value)]) -> String {
+    let each = of
+        .iter()
+        .map(|(key, value)| format!("{key} = {}\n", written(value)));
+    each.collect::<Vec<_>>().concat()
 }
 
-fn resolve<'a>(schema: &'a Value, of: &'a Value) -> &'a Value {
-    let name = of.get("$ref").and_then(Value::as_str);
-    let found = name.and_then(|r| schema.pointer(r.trim_start_matches('#')));
-    found.unwrap_or(of)
-}
-
-/// A TOML string. What JSON escapes TOML escapes alike, but for the one character that JSON leaves.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+/// A refusal of such a plan, said of the flags of the command.
+pub fn refused(kind: &str, refusal: Refusal) -> Refusal {
+    let known = keys(kind);
+    let mut names: Vec<&str> = known.iter().map(|k| k.name.as_str()).collect();
+    names.extend(OF_PLAN);
+    words::refused(refusal, &names)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::kinds::NAMES;
-    use crate::plan::Plan;
-
-    #[test]
-    fn every_kind_has_its_flags() {
-        let kinds = kinds();
-        assert_eq!(kinds.len() + 1, NAMES.len());
-        for (kind, about) in &kinds {
-            assert!(
-                NAMES.contains(&kind.as_str()) && !about.is_empty(),
-                "{kind}"
-            );
-            let keys = keys(kind);
-            assert!(keys.iter().any(|k| k.name == "id"), "{kind}");
-            assert!(keys.iter().all(|k| !k.help.is_empty()), "{kind}: {keys:?}");
-        }
-        assert!(keys("nothing").is_empty());
-    }
-
-    #[test]
-    fn values_follow_the_types_of_their_keys() {
-        let given = |pairs: &[(&str, &[&str])]| -> Vec<(String, Vec<String>)> {
-            let each = pairs.iter();
-            each.map(|(k, v)| ((*k).to_owned(), v.iter().map(|s| (*s).to_owned()).collect()))
-                .collect()
-        };
-        let dataset = Path::new("some \"where\"/d.toml");
-        let covariance = given(&[
-            ("columns", &["age", "log1p(income)"]),
-            ("method", &["sketch"]),
-            ("rows", &["40"]),
-            ("directions", &["{ age = 1 }", "{ age = 2 }"]),
-            ("epsilon", &["1"]),
-            ("delta", &["1e-6"]),
-        ]);
-        let text = plan("covariance", dataset, None, &covariance);
-        for line in [
-            "dataset = \"some \\\"where\\\"/d.toml\"",
-            "columns = [\"age\", \"log1p(income)\"]",
-            "rows = 40",
-            "directions = [{ age = 1 }, { age = 2 }]",
-            "delta = \"1e-6\"",
-        ] {
-            assert!(text.contains(line), "{text}");
-        }
-        assert!(Plan::parse(&text, Path::new("p.toml")).is_ok(), "{text}");
-        let bayes = given(&[
-            ("id", &["b"]),
-            ("formula", &["y ~ a"]),
-            ("positive", &["[\"x\", \"z\"]"]),
-            ("epsilon", &["0.5"]),
-        ]);
-        let text = plan("naive_bayes", dataset, Some("a > 1"), &bayes);
-        assert!(text.contains("where = \"a > 1\"") && text.contains("positive = [\"x\", \"z\"]"));
-        assert!(Plan::parse(&text, Path::new("p.toml")).is_ok(), "{text}");
-        let one = given(&[
-            ("formula", &["y ~ a"]),
-            ("positive", &["x"]),
-            ("keep", &["{ top = 1 }"]),
-            ("epsilon", &["0.5"]),
-        ]);
-        let text = plan("naive_bayes", dataset, None, &one);
-        assert!(text.contains("positive = \"x\"") && text.contains("keep = { top = 1 }"));
-        assert!(Plan::parse(&text, Path::new("p.toml")).is_ok(), "{text}");
-        // a mistake stays one: what is no number is a text, which the plan's reader refuses
-        let wrong = given(&[
-            ("columns", &["age"]),
-            ("rows", &["many"]),
-            ("epsilon", &["1"]),
-        ]);
-        let text = plan("covariance", dataset, None, &wrong);
-        assert!(Plan::parse(&text, Path::new("p.toml")).is_err());
-    }
-}
+mod tests;

@@ -283,7 +283,10 @@ fn naive_bayes_selects_for_free() {
     for (keys, parts) in [
         ("keep = { top = 44 }", ["keep", "43 features"]),
         ("scoring = \"total\"", ["scoring", "keep = { top = 20 }"]),
-        ("keep = { top = 2, above = 1 }", ["keep", "either"]),
+        (
+            "keep = { top = 2, above = 1 }",
+            ["keep", "exclude each other"],
+        ),
         ("keep = 2", ["keep", "top = 20"]),
     ] {
         folder.write("bad.toml", plan(keys));
@@ -395,7 +398,7 @@ fn refusals_name_what_would_be_accepted() {
         (
             "top = 3",
             "top = 3, above = 5",
-            &["line 10", "keep", "either"],
+            &["line 10", "keep", "exclude each other"],
         ),
         ("top = 3", "topp = 3", &["line 10", "Did you mean `top`?"]),
         (

@@ -822,7 +822,11 @@ fn keep(item: &Item<'_>) -> Result<Keep, Refusal> {
     match (top, above) {
         (Some(k), None) => Ok(Keep::Top(k)),
         (None, Some(t)) if t.abs() <= 1e15 => Ok(Keep::Above(t)),
-        _ => Err(item
+        (Some(_), Some(_)) => Err(item
+            .refuse("`top` and `above` exclude each other")
+            .accepting(fix)),
+        (None, Some(_)) => Err(item.refuse("`above` is too large").accepting(fix)),
+        (None, None) => Err(item
             .refuse("either `top` or `above` is needed")
             .accepting(fix)),
     }

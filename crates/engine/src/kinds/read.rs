@@ -623,16 +623,7 @@ fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Re
     }
     let decide_at = match section.get("decide_at") {
         None => DECIDE_AT.to_vec(),
-        Some(item) => {
-            let fix = "Write probabilities, for example decide_at = [0.5, 0.8].";
-            let list = increasing(&item, fix)?;
-            if list.len() > 64 || list.iter().any(|t| !(0.0..=1.0).contains(t)) {
-                return Err(item
-                    .refuse("must be at most 64 numbers between 0 and 1")
-                    .accepting(fix));
-            }
-            list
-        }
+        Some(item) => probabilities(&item)?,
     };
     Ok(RocSpec {
         models,
@@ -642,6 +633,24 @@ fn roc(section: &mut Section<'_>, earlier: &[ReleaseSpec]) -> Result<RocSpec, Re
         counts,
         decide_at,
     })
+}
+
+/// Probabilities at which decisions are made, in order and each once, however they are written.
+fn probabilities(item: &Item<'_>) -> Result<Vec<f64>, Refusal> {
+    let fix = "Write probabilities, for example decide_at = [0.5, 0.8].";
+    let elements = item.list(fix)?;
+    let mut list = elements
+        .iter()
+        .map(|e| e.real(fix).map(|t| t + 0.0)) // 0 for -0
+        .collect::<Result<Vec<f64>, _>>()?;
+    if list.is_empty() || list.len() > 64 || list.iter().any(|t| !(0.0..=1.0).contains(t)) {
+        return Err(item
+            .refuse("must be 1 to 64 numbers between 0 and 1")
+            .accepting(fix));
+    }
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    Ok(list)
 }
 
 /// How the cells of a residual plot are perturbed.

@@ -179,26 +179,58 @@ pub(crate) fn prepare(
         KindSpec::CrossValidation(s) => Ok(models::cross_validation(s, resolved, models)),
         KindSpec::Decisions(_) => models::decisions(&facts, model, epsilon)?,
     };
-    Ok(stating(
-        &resolved.dataset,
-        prepared.map_err(|e| refuse(&e))?,
-    ))
+    Ok(stating(resolved, prepared.map_err(|e| refuse(&e))?))
 }
 
-/// Adds to a model, which names the columns it reads, the texts that mean a missing cell in them: whoever predicts has to read cells as the fit did.
-fn stating(dataset: &Dataset, prepared: Prepared) -> Prepared {
+/// Adds to a model, which names the columns it reads, the texts that mean a missing cell in them, and the bounds that the plan's
+/// `where` gave them: whoever predicts has to read cells as the fit did.
+fn stating(resolved: &Resolved, prepared: Prepared) -> Prepared {
+    let dataset = &resolved.dataset;
     let declared = (dataset.schema.columns.iter().zip(&dataset.policies))
         .filter(|(_, policy)| policy.missing_values.iter().any(|v| !v.is_empty()))
         .map(|(column, policy)| (column.name.clone(), policy.missing_values.clone()));
     let missing: BTreeMap<String, Vec<String>> = declared.collect();
-    if missing.is_empty() {
+    let narrowed = narrowed(&dataset.schema, resolved.filter.as_ref());
+    if missing.is_empty() && narrowed.is_empty() {
         return prepared;
     }
     let inner = prepared.mechanism;
     Prepared {
         terms: prepared.terms,
-        mechanism: Box::new(Stating { inner, missing }),
+        mechanism: Box::new(Stating {
+            inner,
+            missing,
+            narrowed,
+        }),
     }
+}
+
+/// The columns that records which meet the condition have within smaller bounds than the declared ones.
+fn narrowed(schema: &Schema, filter: Option<&Expr>) -> BTreeMap<String, Kind> {
+    let Some(filter) = filter else {
+        return BTreeMap::new();
+    };
+    let scope = Scope::new(schema, Some(filter));
+    let each = schema.columns.iter().enumerate().filter_map(|(i, column)| {
+        let bounds = scope.column(i).ok()?;
+        let kind = match &column.kind {
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "bounds of integers are whole and at most 2^53, or become so"
+            )]
+            Kind::Integer { .. } => Kind::Integer {
+                lower: bounds.lower as i64,
+                upper: bounds.upper as i64,
+            },
+            Kind::Real { .. } => Kind::Real {
+                lower: bounds.lower,
+                upper: bounds.upper,
+            },
+            Kind::Levels { .. } | Kind::Id => return None,
+        };
+        (kind != column.kind).then(|| (column.name.clone(), kind))
+    });
+    each.collect()
 }
 
 /// # Claim
@@ -206,6 +238,7 @@ fn stating(dataset: &Dataset, prepared: Prepared) -> Prepared {
 struct Stating {
     inner: Box<dyn Mechanism>,
     missing: BTreeMap<String, Vec<String>>,
+    narrowed: BTreeMap<String, Kind>,
 }
 
 impl Mechanism for Stating {
@@ -223,6 +256,14 @@ impl Mechanism for Stating {
     }
     fn run(&self, desk: &mut Desk<'_>) -> Result<Answer, DeskError> {
         let mut answer = self.inner.run(desk)?;
+        let columns = answer.value.pointer_mut("/columns/columns");
+        for column in columns.and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = column.get("name").and_then(Value::as_str);
+            let kind = name.and_then(|n| self.narrowed.get(n));
+            if let (Some(kind), Value::Object(fields)) = (kind, column) {
+                fields.insert("kind".to_owned(), json!(kind));
+            }
+        }
         let columns = answer.value.pointer("/columns/columns");
         let names = columns.and_then(Value::as_array).into_iter().flatten();
         let stated: serde_json::Map<String, Value> = names
