@@ -1,5 +1,7 @@
 //! Files that are not what they seem: forged releases, outputs that are inputs, declarations changed after registration, rows of nobody.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use crate::table::Folder;
@@ -27,9 +29,10 @@ type = "boolean"
 fn people(change: impl Fn(String) -> String) -> Folder {
     let folder = Folder::new();
     folder.write("dataset.toml", change(DATASET.to_owned()));
-    let rows: String = (0..40)
-        .map(|i| format!("{},{}\n", 2 * i, i % 3 == 0))
-        .collect();
+    let mut rows = String::new();
+    for i in 0..40 {
+        writeln!(rows, "{},{}", 2 * i, i % 3 == 0).unwrap();
+    }
     folder.write("people.csv", format!("x,y\n{rows}"));
     folder
 }

@@ -370,13 +370,13 @@ fn values_are_read_as_they_are_meant() {
                 "--column",
                 "age",
                 "--bins",
-                "18",
+                "0",
                 "--bins",
-                "95",
+                "100",
                 "--epsilon",
                 "1",
             ],
-            "bins = [\"18\", \"95\"]",
+            "bins = [\"0\", \"100\"]",
         ),
         (
             &[

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::{Config, Input};
 use super::file_failed;
-use super::source;
+use super::source::files as files_of;
 use super::store::private;
 use crate::failure::Failure;
 use crate::file::same;
@@ -27,24 +27,7 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
             fs::create_dir_all(folder).map_err(|e| file_failed(path, "cannot be written", e))?;
         }
     }
-    let (source, folder) = match &config.source.input {
-        Input::Standard => (None, false),
-        Input::Path(path) => {
-            let failed = |e| file_failed(path, "events cannot be read", e);
-            let facts = fs::metadata(path).map_err(failed)?;
-            let folder = facts.is_dir();
-            if !folder && !facts.is_file() {
-                return Err(Refusal::request(format!(
-                    "{} is neither a file nor a folder",
-                    path.display()
-                ))
-                .for_key("source.path")
-                .accepting("Write path = \"-\" and lead it to standard input.")
-                .into());
-            }
-            (Some(fs::canonicalize(path).map_err(failed)?), folder)
-        }
-    };
+    let (source, folder) = source(config)?;
     let real: Vec<PathBuf> = files.iter().map(|(_, path)| real_path(path)).collect();
     let beside = |path: &Path, endings: &[&str]| -> Vec<PathBuf> {
         let named = |ending: &&str| {
@@ -83,7 +66,7 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
         }
         let read = match &source {
             Some(source) if folder => {
-                let read = source::files(source)?;
+                let read = files_of(source)?;
                 here.parent() == Some(source) || read.iter().any(|f| same(&f.1, here))
             }
             Some(source) => source == here || same(source, here),
@@ -118,6 +101,28 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The source without links, if it is no standard input, and whether it is a folder.
+fn source(config: &Config) -> Result<(Option<PathBuf>, bool), Failure> {
+    match &config.source.input {
+        Input::Standard => Ok((None, false)),
+        Input::Path(path) => {
+            let failed = |e| file_failed(path, "events cannot be read", e);
+            let facts = fs::metadata(path).map_err(failed)?;
+            let folder = facts.is_dir();
+            if !folder && !facts.is_file() {
+                return Err(Refusal::request(format!(
+                    "{} is neither a file nor a folder",
+                    path.display()
+                ))
+                .for_key("source.path")
+                .accepting("Write path = \"-\" and lead it to standard input.")
+                .into());
+            }
+            Ok((Some(fs::canonicalize(path).map_err(failed)?), folder))
+        }
+    }
 }
 
 /// The path without links, of a file that may not be there yet in a folder that is.

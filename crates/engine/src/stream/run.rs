@@ -359,7 +359,7 @@ impl Loop<'_> {
             }
             self.hear(reader, &read)?;
             match read {
-                Read1::Line(place, Ok(Row::Event(event))) => self.take(&place, &event)?,
+                Read1::Line(place, Ok(Row::Event(event))) => self.take(&place, &event),
                 Read1::Line(place, Ok(Row::Mark(time))) => self.mark(&place, time)?,
                 Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line),
                 Read1::Wait => self.publisher.flush()?,
@@ -493,10 +493,10 @@ impl Loop<'_> {
         *place < self.reached
     }
 
-    fn take(&mut self, place: &Place, event: &Event) -> Result<(), Failure> {
+    fn take(&mut self, place: &Place, event: &Event) {
         let Some(tick) = self.config.tick_of(event.time) else {
             self.reject(place, "before the start", &format!("{event:?}"));
-            return Ok(());
+            return;
         };
         let reason = if self.config.ticks.end.is_some_and(|end| event.time >= end) {
             "after the end"
@@ -509,11 +509,11 @@ impl Loop<'_> {
         };
         if !reason.is_empty() {
             self.reject(place, reason, &format!("{event:?}"));
-            return Ok(());
+            return;
         }
         let Some(node) = self.config.states.get(&event.state) else {
             self.reject(place, "not a declared state", &format!("{event:?}"));
-            return Ok(());
+            return;
         };
         let session = self.engine.session();
         let pending = self.open.entry(tick).or_insert_with(|| Pending {
@@ -527,7 +527,6 @@ impl Loop<'_> {
         if !self.config.ticks.clock.is_public() {
             self.clock = self.clock.max(event.time);
         }
-        Ok(())
     }
 
     /// Whether a line is too far ahead of the clock, which an earlier run may have found when the clock showed less.

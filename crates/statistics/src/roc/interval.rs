@@ -211,7 +211,10 @@ mod tests {
         let mut noise = Seeded::new(47);
         let mut missed = 0;
         for _ in 0..200 {
-            let mut uniform = || (noise.bits() >> 11) as f64 / (1u64 << 53) as f64;
+            let mut uniform = || {
+                let bits = u32::try_from(noise.bits() >> 32).unwrap_or(0);
+                f64::from(bits) / 4_294_967_296.0
+            };
             let mut rows: Vec<(f64, bool)> = (0..2000)
                 .map(|_| {
                     let score = uniform();

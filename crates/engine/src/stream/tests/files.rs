@@ -312,9 +312,10 @@ fn lines_are_judged_whole() {
 /// Marks on schedule close ticks whatever `max_ahead` is; marks in other units stop the stream instead of running away with it.
 #[test]
 fn marks_are_measured_from_the_last_one() {
-    let punctual: String = (0..8)
-        .map(|t| format!("{},a\n{},tick\n", 10 * t + 1, 10 * t + 10))
-        .collect();
+    let mut punctual = String::new();
+    for t in 0..8 {
+        punctual += &format!("{},a\n{},tick\n", 10 * t + 1, 10 * t + 10);
+    }
     for (keys, ticks) in [("max_ahead = 0", 8), ("max_ahead = 3\nlateness = 50", 3)] {
         let folder = tempfile::tempdir().unwrap();
         let config = marked(folder.path(), |t| {
