@@ -332,7 +332,7 @@ pub(crate) fn verified(report: &Report, json: bool) -> String {
     );
     if let Some(place) = report.against {
         out.push_str(&format!(
-            "the release is on this chain, at entry {}, and its values are those that are stored\n",
+            "the release is on this chain, at entry {}, and its kinds, parts, values, receipts and flags are those that are stored (names of releases and of the unit are not)\n",
             place.sequence
         ));
     }

@@ -1,9 +1,10 @@
 //! `release.json`, the machine-readable result of a run, and the report made from it.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use reticent_accounting::{Cost, Currency, Relation};
-use reticent_ledger::{Ledger, RequestId};
+use reticent_ledger::{EntryKind, Ledger, RequestId};
 use reticent_mechanisms::Release;
 use serde_json::{Value, json};
 
@@ -59,7 +60,8 @@ pub fn document(
     })
 }
 
-/// Fails unless everything that a release.json says was released is what a ledger has stored under its requests.
+/// Fails unless what a release.json says was released is what a ledger has stored under its requests: kinds, values, receipts, flags and
+/// parts. A ledger does not know what a plan calls its releases, nor the unit in words.
 pub fn check(ledger: &Ledger, document: &Value, file: &Path) -> Result<(), Failure> {
     let differs = |what: String| -> Failure {
         Refusal::policy(what)
@@ -83,7 +85,15 @@ pub fn check(ledger: &Ledger, document: &Value, file: &Path) -> Result<(), Failu
             )));
         }
     }
+    let mut parts = HashMap::new();
+    for entry in ledger.entries()? {
+        if let EntryKind::Spend(spend) = entry.kind {
+            let part = spend.partition.map_or_else(|| "all".to_owned(), |p| p.1);
+            parts.insert(spend.request, part);
+        }
+    }
     let releases = document.get("releases").and_then(Value::as_array);
+    let releases = releases.filter(|all| !all.is_empty());
     for release in releases.ok_or_else(|| differs("the file names no releases".to_owned()))? {
         let field = |key: &str| release.get(key).unwrap_or(&Value::Null);
         let name = field("id").as_str().unwrap_or("?");
@@ -100,8 +110,9 @@ pub fn check(ledger: &Ledger, document: &Value, file: &Path) -> Result<(), Failu
             )));
         };
         let body = Release::read(&request, &stored)?.body;
-        let kept = json!({"kind": body.kind, "value": body.value, "receipt": body.receipt, "flags": body.flags});
-        for key in ["kind", "value", "receipt", "flags"] {
+        let part = parts.get(&request);
+        let kept = json!({"part": part, "kind": body.kind, "value": body.value, "receipt": body.receipt, "flags": body.flags});
+        for key in ["part", "kind", "value", "receipt", "flags"] {
             if field(key) != &kept[key] {
                 return Err(differs(format!(
                     "the `{key}` of `{name}` is not the one that was released"

@@ -71,6 +71,12 @@ fn a_forged_release_is_told() {
     for (place, value, says) in [
         ("/releases/0/value/count", Value::from(999_999), "`value`"),
         ("/releases/0/kind", Value::from("sum"), "`kind`"),
+        ("/releases/0/part", Value::from("test"), "`part`"),
+        (
+            "/releases",
+            Value::from(Vec::<Value>::new()),
+            "names no releases",
+        ),
         ("/releases/0/receipt/error_95", Value::from(0), "`receipt`"),
         ("/releases/0/flags", Value::from(vec!["odd"]), "`flags`"),
         ("/releases/0/request", Value::from("00"), "no release"),
