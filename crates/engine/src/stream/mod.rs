@@ -13,6 +13,7 @@ pub mod clock;
 pub mod config;
 mod identity;
 pub mod page;
+mod pending;
 mod places;
 mod publisher;
 pub mod run;

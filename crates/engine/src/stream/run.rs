@@ -1,7 +1,7 @@
 //! The loop: events into ticks, ticks into releases, each durable before it is published.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs::OpenOptions;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,11 +20,12 @@ use super::clock::{self, Clock, Watch};
 use super::config::{Config, Input};
 use super::identity::Files;
 use super::page::Page;
+use super::pending::{Fresh, Pending};
 use super::places::places;
 use super::publisher::{Publisher, foreign};
 use super::source::{Event, Place, Read1, Reader, Row};
 use super::statement::{context, declared, statement, words};
-use super::store::{Opening, Progress, Store, chain, private};
+use super::store::{Opening, Progress, Store, chain};
 use crate::failure::Failure;
 use crate::outcome::Refusal;
 
@@ -135,20 +136,19 @@ pub fn run(
     })?;
     publisher.flush()?;
     let standard = config.source.input == Input::Standard;
-    let mut refused = HashSet::new();
-    let (mut from, mut reached, mut clock) = (Place::default(), Place::default(), i64::MIN);
+    let (mut from, mut clock, mut pending) = (Place::default(), i64::MIN, BTreeMap::new());
     if standard {
+        // sent once more, from the first tick that is open
         say(&json!({"resume_from": config.begin(progress.ticks)}).to_string());
     } else {
-        refused = store.refused()?;
-        (from, reached, clock) = (
-            progress.place.clone(),
-            progress.reached.clone(),
-            progress.clock,
-        );
+        (from, clock) = (progress.place.clone(), progress.clock);
+        pending = Pending::restore(engine.session(), store.open_ticks()?);
     }
     let files = Files::new(config, store.files()?);
     files.resume(&config.source.input, &progress)?;
+    let bad_lines = OpenOptions::new()
+        .append(true)
+        .open(&config.output.dead_letters);
     let mut running = Loop {
         config,
         options,
@@ -158,19 +158,18 @@ pub fn run(
         analysis,
         publisher,
         page,
-        open: BTreeMap::new(),
+        open: pending,
         next: progress.ticks,
         first: progress.ticks,
         head: progress.head,
         clock,
-        caught_up: from >= reached,
         due: VecDeque::new(),
         noted: progress.ticks,
         suspect: None,
         patience: i64::MIN,
-        reached,
-        refused,
-        fresh: Vec::new(),
+        unread: None,
+        saved: from.clone(),
+        bad_lines: bad_lines.ok(),
         bad: 0,
         unwritten: 0,
     };
@@ -293,12 +292,6 @@ fn ledger(config: &Config) -> Result<Ledger, Failure> {
     Ok(ledger)
 }
 
-/// A tick that is not closed yet.
-struct Pending {
-    tally: Tally,
-    first: Place,
-}
-
 /// Ticks that are due by the wall clock, and what is read of files before they are closed.
 struct Due {
     /// What the clock showed.
@@ -322,8 +315,6 @@ struct Loop<'a> {
     head: [u8; 32],
     /// The wall clock, the last mark, or the largest time of an event; `i64::MIN` if nothing is known yet.
     clock: i64,
-    /// Whether everything an earlier run had read at its last commit is read again.
-    caught_up: bool,
     /// By the wall clock, for files: ends that have to be read up to before ticks close, the earliest first.
     due: VecDeque<Due>,
     /// The first tick that none of them closes.
@@ -332,11 +323,12 @@ struct Loop<'a> {
     suspect: Option<i64>,
     /// Until then standard input may send once more what was lost, and the wall clock closes nothing.
     patience: i64,
-    reached: Place,
-    /// Lines that an earlier run found too far ahead.
-    refused: HashSet<Place>,
-    /// The same of this run, with their ticks, not yet committed.
-    fresh: Vec<(Place, i64)>,
+    /// The line that was read last, if it was not looked at.
+    unread: Option<Place>,
+    /// How far events were read, as it is stored.
+    saved: Place,
+    /// For lines that cannot be used; open from the start.
+    bad_lines: Option<File>,
     bad: u64,
     unwritten: u64,
 }
@@ -348,13 +340,13 @@ impl Loop<'_> {
             if self.stopped() || self.ended() {
                 break;
             }
-            let limit = match &self.due {
-                _ if !self.caught_up => Some(&self.reached),
-                due => due.front().map(|d| &d.end),
-            };
+            let limit = self.due.front().map(|d| &d.end);
             let read = reader.read(limit)?;
             // told to stop while waiting: what came last may be half a line, and is read again next time
             if self.stopped() {
+                if let Read1::Line(place, _) = read {
+                    self.unread = Some(place);
+                }
                 break;
             }
             self.hear(reader, &read)?;
@@ -363,10 +355,9 @@ impl Loop<'_> {
                 Read1::Line(place, Ok(Row::Mark(time))) => self.mark(&place, time)?,
                 Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line),
                 Read1::Wait => self.publisher.flush()?,
-                Read1::End if !self.caught_up => self.caught_up = true,
                 Read1::End if !self.due.is_empty() => self.close_due(reader)?,
                 Read1::End if self.config.source.follow => {
-                    self.pause()?;
+                    self.pause(reader)?;
                     self.options.watch.0.wait();
                 }
                 Read1::End => {
@@ -377,7 +368,7 @@ impl Loop<'_> {
                 }
             }
         }
-        self.pause()?;
+        self.pause(reader)?;
         Ok(Running {
             ticks: self.next,
             new: self.next - self.first,
@@ -386,13 +377,34 @@ impl Loop<'_> {
         })
     }
 
-    /// Writes what has not been written yet.
-    fn pause(&mut self) -> Result<(), Failure> {
-        if !self.fresh.is_empty() {
-            self.store.refuse(&self.fresh)?;
-            self.fresh.clear();
+    /// Stores how far events were read, if it is further than what is stored.
+    fn pause(&mut self, reader: &mut Reader) -> Result<(), Failure> {
+        let place = self.unread.take().unwrap_or_else(|| reader.place());
+        if self.config.source.input != Input::Standard && place != self.saved {
+            let progress = Progress {
+                ticks: self.next,
+                head: self.head,
+                groups: self.state.encode(),
+                tail: reader.tail(&place),
+                clock: self.clock,
+                place,
+            };
+            let (open, read) = (self.fresh(), reader.files().fresh());
+            self.store.save(&progress, &open, &read)?;
+            self.saved = progress.place;
         }
         self.publisher.flush()
+    }
+
+    /// What the open ticks hold that is not stored yet. Standard input is sent once more instead.
+    fn fresh(&mut self) -> Fresh {
+        let mut fresh = Fresh::default();
+        if self.config.source.input != Input::Standard {
+            for (tick, pending) in &mut self.open {
+                pending.store(*tick, &mut fresh);
+            }
+        }
+        fresh
     }
 
     fn stopped(&self) -> bool {
@@ -431,7 +443,7 @@ impl Loop<'_> {
             // Noted when it is due, also while an earlier end is still being read up to.
             let complete = self.clock.saturating_sub(self.config.ticks.lateness);
             let open = self.config.tick_of(complete).unwrap_or(0);
-            if self.caught_up && open > self.noted.max(self.next) {
+            if open > self.noted.max(self.next) {
                 self.due.push_back(Due {
                     at: self.clock,
                     end: reader.present_end()?,
@@ -440,11 +452,8 @@ impl Loop<'_> {
             }
             return Ok(());
         }
-        if self.caught_up {
-            let clock = self.clock;
-            self.close_while(reader, |l| l.is_due(clock))?;
-        }
-        Ok(())
+        let clock = self.clock;
+        self.close_while(reader, |l| l.is_due(clock))
     }
 
     /// By the wall clock, for standard input: the clock is the time at which a line had come, so that ticks that were due by
@@ -488,11 +497,6 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Whether a line was read by an earlier run before its last commit.
-    fn again(&self, place: &Place) -> bool {
-        *place < self.reached
-    }
-
     fn take(&mut self, place: &Place, event: &Event) {
         let Some(tick) = self.config.tick_of(event.time) else {
             self.reject(place, "before the start", &format!("{event:?}"));
@@ -502,7 +506,7 @@ impl Loop<'_> {
             "after the end"
         } else if tick < self.next {
             "late: its tick is closed"
-        } else if self.far(place, tick) {
+        } else if self.far(tick) {
             "too far ahead of the clock"
         } else {
             ""
@@ -516,39 +520,24 @@ impl Loop<'_> {
             return;
         };
         let session = self.engine.session();
-        let pending = self.open.entry(tick).or_insert_with(|| Pending {
-            tally: session.tally(),
-            first: place.clone(),
-        });
-        match &event.unit {
-            None => pending.tally.admit_many(*node, event.count),
-            Some(unit) => pending.tally.admit(Some(unit), *node),
-        }
+        let pending = self.open.entry(tick);
+        let pending = pending.or_insert_with(|| Pending::new(session));
+        pending.take(event, *node);
         if !self.config.ticks.clock.is_public() {
             self.clock = self.clock.max(event.time);
         }
     }
 
-    /// Whether a line is too far ahead of the clock, which an earlier run may have found when the clock showed less.
-    fn far(&mut self, place: &Place, tick: i64) -> bool {
-        if self.again(place) || self.refused.contains(place) {
-            return self.refused.contains(place);
-        }
+    /// Whether a tick is too far ahead of the clock.
+    fn far(&self, tick: i64) -> bool {
         let now = self.config.tick_of(self.clock).unwrap_or(0).max(self.next);
-        let far = tick - now > self.config.ticks.max_ahead;
-        if far && self.config.source.input != Input::Standard {
-            self.fresh.push((place.clone(), tick));
-        }
-        far
+        tick - now > self.config.ticks.max_ahead
     }
 
     /// The clock is the latest mark: one that goes back changes nothing. One far ahead of the last, or of what closes the next tick, is not believed alone.
     /// A second that agrees with it stops the program, unless it was told to catch up: after a long silence marks are right, but a clock in other units
-    /// would close ticks without end, and for good. Marks read again were in the clock when it was stored.
+    /// would close ticks without end, and for good.
     fn mark(&mut self, place: &Place, time: i64) -> Result<(), Failure> {
-        if self.again(place) {
-            return Ok(());
-        }
         if time < self.clock {
             self.reject(place, "a mark before the last one", &time.to_string());
             return Ok(());
@@ -594,7 +583,7 @@ impl Loop<'_> {
             }
         } else {
             let session = self.engine.session();
-            let tally = pending.map_or_else(|| session.tally(), |p| p.tally);
+            let tally = pending.map_or_else(|| session.tally(), Pending::into_tally);
             let plan: Plan = self.analysis.plan();
             let plan = session.check(plan)?;
             let ticked = self.engine.tick(tick, &mut self.state, tally, &plan)?;
@@ -612,21 +601,20 @@ impl Loop<'_> {
         };
         let body = serde_json::to_string(&line).map_err(|_| damaged(self.config))?;
         self.head = chain(&self.head, &body);
-        let here = reader.place();
-        let first = self.open.values().map(|p| &p.first).min();
         self.next += 1;
+        let place = reader.place();
         let progress = Progress {
             ticks: self.next,
             head: self.head,
             groups: self.state.encode(),
-            place: first.unwrap_or(&here).clone(),
-            reached: here,
+            tail: reader.tail(&place),
             clock: self.clock,
-            tail: reader.tail(),
+            place,
         };
-        let files = reader.files().fresh();
-        let tick = self.store.commit(&body, &progress, &self.fresh, &files)?;
-        self.fresh.clear();
+        let open = self.fresh();
+        let read = reader.files().fresh();
+        let tick = self.store.commit(&body, &progress, &open, &read)?;
+        self.saved = progress.place;
         if let Some(page) = &self.page {
             page.push(&body);
         }
@@ -636,16 +624,10 @@ impl Loop<'_> {
     /// A line that cannot be used, for the curator's eyes. When the file of such lines fails the stream goes on: whether there was
     /// one must not decide about later ticks.
     fn reject(&mut self, place: &Place, why: &str, line: &str) {
-        if self.again(place) {
-            return;
-        }
         self.bad += 1;
-        let path = &self.config.output.dead_letters;
         let record = json!({"file": place.file, "offset": place.offset, "why": why, "line": line});
-        let written = private(path).is_ok_and(|()| {
-            let file = OpenOptions::new().append(true).open(path);
-            file.and_then(|mut file| writeln!(file, "{record}")).is_ok()
-        });
+        let file = self.bad_lines.as_mut();
+        let written = file.is_some_and(|file| writeln!(file, "{record}").is_ok());
         self.unwritten += u64::from(!written);
     }
 }

@@ -107,6 +107,8 @@ struct Open {
     begun: Vec<u8>,
     /// Bytes of a line that is too long, while its end is looked for.
     skipped: Option<u64>,
+    /// Whether it told anything: more than a header.
+    told: bool,
     /// What tells this file from another of its name.
     identity: Option<Identity>,
     /// What it had before the place at which it ended when it was looked at last.
@@ -162,12 +164,10 @@ impl Reader {
     }
 
     /// What tells the file that is read now from another of its name.
-    pub fn tail(&self) -> Vec<u8> {
-        let here = self
-            .open
-            .as_ref()
-            .and_then(|o| Some((o.path.as_ref()?, o.offset)));
-        here.map_or_else(Vec::new, |(path, offset)| tail(path, offset))
+    pub fn tail(&self, place: &Place) -> Vec<u8> {
+        let open = self.open.as_ref().filter(|o| o.name == place.file);
+        let path = open.and_then(|o| o.path.as_ref());
+        path.map_or_else(Vec::new, |path| tail(path, place.offset))
     }
 
     /// What was read and must not be.
@@ -197,7 +197,7 @@ impl Reader {
             }
             // what was read before a pause must still be there after it
             let before = self.open.as_mut().and_then(|open| open.ended.take());
-            if before.is_some_and(|before| before != self.tail()) {
+            if before.is_some_and(|before| before != self.tail(&self.place())) {
                 return Err(replaced(&self.path()));
             }
             let Some(open) = &mut self.open else {
@@ -210,7 +210,7 @@ impl Reader {
             match open.line()? {
                 Line::Whole(bytes) => {
                     if let Some(event) = self.parse(bytes) {
-                        return Ok(Read1::Line(place, event));
+                        return Ok(self.told(place, event));
                     }
                 }
                 Line::TooLong => {
@@ -224,7 +224,7 @@ impl Reader {
                         None => Vec::new(),
                     };
                     if let Some(event) = self.parse(bytes) {
-                        return Ok(Read1::Line(place, event));
+                        return Ok(self.told(place, event));
                     }
                 }
                 Line::PartialLong if !self.source.follow || self.later()?.is_some() => {
@@ -241,6 +241,13 @@ impl Reader {
                 }
             }
         }
+    }
+
+    fn told(&mut self, place: Place, line: Result<Row, Bad>) -> Read1 {
+        if let Some(open) = &mut self.open {
+            open.told = true;
+        }
+        Read1::Line(place, line)
     }
 
     fn parse(&mut self, bytes: Vec<u8>) -> Option<Result<Row, Bad>> {
@@ -321,6 +328,7 @@ impl Reader {
                     header: None,
                     begun: Vec::new(),
                     skipped: None,
+                    told: false,
                     identity: None,
                     ended: None,
                 });
@@ -361,8 +369,13 @@ impl Reader {
                 return Err(renamed(file, &open.name));
             }
         }
+        if let Some(open) = self.open.as_ref().filter(|o| later.is_some() && o.told)
+            && let Some(path) = &open.path
+        {
+            self.files.left(&open.name, path, open.offset);
+        }
         let Some((name, file)) = later else {
-            let tail = self.tail();
+            let tail = self.tail(&self.place());
             if let Some(open) = &mut self.open {
                 open.ended = Some(tail);
             }
@@ -376,7 +389,7 @@ impl Reader {
     fn open_file(&mut self, name: &str, path: &Path, offset: u64) -> Result<Open, Failure> {
         let failed = |e| file_failed(path, "events cannot be read", e);
         let facts = std::fs::metadata(path).map_err(failed)?;
-        self.files.admit(name, path, &facts)?;
+        self.files.admit(name, path, (&facts, offset))?;
         let open = |offset, header| -> Result<Open, Failure> {
             let mut file = File::open(path).map_err(failed)?;
             let facts = file.metadata().map_err(failed)?;
@@ -392,6 +405,7 @@ impl Reader {
                 header,
                 begun: Vec::new(),
                 skipped: None,
+                told: offset > 0,
                 identity: Identity::of(&facts),
                 ended: None,
             })

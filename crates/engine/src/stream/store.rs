@@ -7,7 +7,6 @@
 //! It holds the exact counts of open groups, so it is as confidential as the events: mode 0600, and never copied to
 //! where releases go. The filters are not in it; they are computed again from the released lines.
 
-use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -17,6 +16,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::file_failed;
+use super::identity::Read;
+use super::pending::Fresh;
 use super::source::Place;
 use crate::failure::{Error, Failure};
 use crate::file::Identity;
@@ -25,10 +26,12 @@ use crate::outcome::Refusal;
 const TABLES: &str = "
     CREATE TABLE stream (id INTEGER PRIMARY KEY CHECK (id = 0), digest BLOB NOT NULL, simulated INTEGER NOT NULL, birth BLOB NOT NULL) STRICT;
     CREATE TABLE ticks (tick INTEGER PRIMARY KEY, body TEXT NOT NULL, head BLOB NOT NULL) STRICT;
-    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, reached TEXT NOT NULL, clock INTEGER NOT NULL, tail BLOB NOT NULL) STRICT;
-    CREATE TABLE refused (file TEXT NOT NULL, offset INTEGER NOT NULL, tick INTEGER NOT NULL, PRIMARY KEY (file, offset)) STRICT;
-    CREATE TABLE files (name TEXT PRIMARY KEY, device INTEGER NOT NULL, inode INTEGER NOT NULL, born INTEGER) STRICT;
-    PRAGMA user_version = 2;
+    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), groups BLOB NOT NULL, place TEXT NOT NULL, clock INTEGER NOT NULL, tail BLOB NOT NULL) STRICT;
+    CREATE TABLE open_units (tick INTEGER NOT NULL, place INTEGER NOT NULL, unit BLOB NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (tick, place)) STRICT;
+    CREATE TABLE open_counts (tick INTEGER NOT NULL, node INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (tick, node)) STRICT;
+    CREATE TABLE files (name TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, born INTEGER) STRICT;
+    CREATE TABLE starts (name TEXT NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL) STRICT;
+    PRAGMA user_version = 3;
 ";
 
 /// The open database of a stream.
@@ -85,8 +88,6 @@ pub struct Progress {
     pub groups: Vec<u8>,
     /// Where to read on.
     pub place: Place,
-    /// How far it was read.
-    pub reached: Place,
     /// What the clock showed: the last mark, or the largest time of an event.
     pub clock: i64,
     /// What tells the file it was read in from another of its name; empty if nothing does.
@@ -100,7 +101,6 @@ impl Default for Progress {
             head: [0; 32],
             groups: Vec::new(),
             place: Place::default(),
-            reached: Place::default(),
             clock: i64::MIN,
             tail: Vec::new(),
         }
@@ -173,7 +173,7 @@ impl Store {
         let version: i64 = c
             .pragma_query_value(None, "user_version", |r| r.get(0))
             .map_err(failed)?;
-        if version != 2 {
+        if version != 3 {
             return Err(Refusal::policy("the state file was made by another version of this program")
                 .in_file(&self.path)
                 .accepting("Go on with that version, or give the stream another name; it will be paid for again.")
@@ -299,131 +299,116 @@ impl Store {
             )
             .optional()
             .map_err(failed)?;
-        let Some((tick, head)) = last else {
-            return Ok(Progress {
-                head: self.birth,
-                ..Progress::default()
-            });
+        let (ticks, head) = match last {
+            None => (0, self.birth),
+            Some((tick, head)) => {
+                let head = head.try_into();
+                (
+                    tick + 1,
+                    head.map_err(|_| self.damaged("the chain of ticks"))?,
+                )
+            }
         };
-        let (groups, place, reached, clock, tail): (Vec<u8>, String, String, i64, Vec<u8>) = c
-            .query_row(
-                "SELECT groups, place, reached, clock, tail FROM state",
-                [],
-                |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)),
-            )
+        let read: Option<(Vec<u8>, String, i64, Vec<u8>)> = c
+            .query_row("SELECT groups, place, clock, tail FROM state", [], |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
+            })
+            .optional()
             .map_err(failed)?;
-        let read = |text: &str| {
-            serde_json::from_str::<Place>(text).map_err(|_| self.damaged("a place in the events"))
+        let start = Progress {
+            ticks,
+            head,
+            ..Progress::default()
         };
+        let Some((groups, place, clock, tail)) = read else {
+            return Ok(start);
+        };
+        let place = serde_json::from_str(&place);
         Ok(Progress {
-            ticks: tick + 1,
-            head: head
-                .try_into()
-                .map_err(|_| self.damaged("the chain of ticks"))?,
             groups,
-            place: read(&place)?,
-            reached: read(&reached)?,
+            place: place.map_err(|_| self.damaged("a place in the events"))?,
             clock,
             tail,
+            ..start
         })
     }
 
-    /// Lines that were too far ahead of the clock when they were read: whoever reads them again decides the same.
-    pub fn refused(&self) -> Result<HashSet<Place>, Failure> {
-        let failed = |e: rusqlite::Error| broken(&self.path, &e);
-        let mut query = self
-            .connection
-            .prepare("SELECT file, offset FROM refused")
-            .map_err(failed)?;
-        let rows = query
-            .query_map([], |r| {
-                let offset = r.get::<_, i64>(1)?.unsigned_abs();
-                Ok(Place {
-                    file: r.get(0)?,
-                    offset,
-                })
-            })
-            .map_err(failed)?;
-        rows.collect::<Result<_, _>>().map_err(failed)
-    }
-
-    /// The files of events that were read.
-    pub fn files(&self) -> Result<BTreeMap<String, Identity>, Failure> {
+    /// What was read of the events: files by what they are, and how they begin.
+    pub fn files(&self) -> Result<Read, Failure> {
         let failed = |e: rusqlite::Error| broken(&self.path, &e);
         let mut query = self
             .connection
             .prepare("SELECT name, device, inode, born FROM files")
             .map_err(failed)?;
-        let rows = query
-            .query_map([], |r| {
-                let identity = Identity {
-                    device: r.get::<_, i64>(1)?.cast_unsigned(),
-                    inode: r.get::<_, i64>(2)?.cast_unsigned(),
-                    born: r.get(3)?,
-                };
-                Ok((r.get(0)?, identity))
-            })
+        let rows = query.query_map([], |r| {
+            let identity = Identity {
+                device: r.get::<_, i64>(1)?.cast_unsigned(),
+                inode: r.get::<_, i64>(2)?.cast_unsigned(),
+                born: r.get(3)?,
+            };
+            Ok((r.get(0)?, identity))
+        });
+        let identities = rows.and_then(Iterator::collect).map_err(failed)?;
+        let mut query = self
+            .connection
+            .prepare("SELECT name, bytes, digest FROM starts")
             .map_err(failed)?;
-        rows.collect::<Result<_, _>>().map_err(failed)
+        let rows = query.query_map([], |r| {
+            Ok((r.get(0)?, r.get::<_, i64>(1)?.unsigned_abs(), r.get(2)?))
+        });
+        let starts = rows.and_then(Iterator::collect).map_err(failed)?;
+        Ok(Read { identities, starts })
     }
 
-    /// Makes a tick durable: its line, the open groups, where to read on, which lines were `refused` (with the ticks
-    /// they name), and which `files` were begun, all or nothing. Gives the tick.
+    /// What the ticks hold that were open when the last one closed.
+    pub fn open_ticks(&self) -> Result<Fresh, Failure> {
+        let failed = |e: rusqlite::Error| broken(&self.path, &e);
+        let mut query = self
+            .connection
+            .prepare("SELECT tick, place, unit, node FROM open_units ORDER BY tick, place")
+            .map_err(failed)?;
+        let rows = query.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)));
+        let units = rows.and_then(Iterator::collect).map_err(failed)?;
+        let mut query = self
+            .connection
+            .prepare("SELECT tick, node, count FROM open_counts")
+            .map_err(failed)?;
+        let rows = query.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)));
+        let counts = rows.and_then(Iterator::collect).map_err(failed)?;
+        Ok(Fresh { units, counts })
+    }
+
+    /// Makes a tick durable: its line, the open groups, what the open ticks hold, where to read on, and what was `read`, all or
+    /// nothing. Gives the tick.
     pub fn commit(
         &mut self,
         body: &str,
         progress: &Progress,
-        refused: &[(Place, i64)],
-        files: &[(String, Identity)],
+        open: &Fresh,
+        read: &Read,
     ) -> Result<i64, Failure> {
-        let Progress {
-            head,
-            groups,
-            place,
-            reached,
-            clock,
-            tail,
-            ..
-        } = progress;
         let tick = progress.ticks - 1;
         let path = self.path.clone();
         let failed = |e: rusqlite::Error| broken(&path, &e);
         let write = self.connection.transaction().map_err(failed)?;
-        write
-            .prepare_cached("INSERT INTO ticks VALUES (?1, ?2, ?3)")
-            .and_then(|mut s| s.execute(params![tick, body, head.as_slice()]))
-            .map_err(failed)?;
-        let text = |p: &Place| serde_json::to_string(p).unwrap_or_default();
-        write
-            .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3, ?4, ?5)")
-            .and_then(|mut s| s.execute(params![groups, text(place), text(reached), clock, tail]))
-            .map_err(failed)?;
-        insert(&write, refused).map_err(failed)?;
-        for (name, file) in files {
-            let numbers = (file.device.cast_signed(), file.inode.cast_signed());
-            write
-                .prepare_cached("INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4)")
-                .and_then(|mut s| s.execute(params![name, numbers.0, numbers.1, file.born]))
-                .map_err(failed)?;
-        }
-        // what is not read again, or is late by now
-        write
-            .prepare_cached("DELETE FROM refused WHERE tick <= ?1 OR (file, offset) < (?2, ?3)")
-            .and_then(|mut s| s.execute(params![tick, place.file, signed(place)]))
-            .map_err(failed)?;
+        insert(&write, tick, body, progress).map_err(failed)?;
+        keep(&write, tick, open).map_err(failed)?;
+        note(&write, read).map_err(failed)?;
         write.commit().map_err(failed)?;
         if self.marked {
-            self.mark(progress.ticks, head)?;
+            self.mark(progress.ticks, &progress.head)?;
         }
         Ok(tick)
     }
 
-    /// Makes durable which lines were refused, between ticks.
-    pub fn refuse(&mut self, refused: &[(Place, i64)]) -> Result<(), Failure> {
+    /// Makes durable how far events were read between two ticks, and what the open ticks hold: what was judged once is not judged again.
+    pub fn save(&mut self, progress: &Progress, open: &Fresh, read: &Read) -> Result<(), Failure> {
         let path = self.path.clone();
         let failed = |e: rusqlite::Error| broken(&path, &e);
         let write = self.connection.transaction().map_err(failed)?;
-        insert(&write, refused).map_err(failed)?;
+        place(&write, progress).map_err(failed)?;
+        keep(&write, progress.ticks - 1, open).map_err(failed)?;
+        note(&write, read).map_err(failed)?;
         write.commit().map_err(failed)
     }
 
@@ -474,15 +459,57 @@ impl Store {
     }
 }
 
-fn signed(place: &Place) -> i64 {
-    i64::try_from(place.offset).unwrap_or(i64::MAX)
+fn insert(write: &Connection, tick: i64, body: &str, progress: &Progress) -> rusqlite::Result<()> {
+    write
+        .prepare_cached("INSERT INTO ticks VALUES (?1, ?2, ?3)")?
+        .execute(params![tick, body, progress.head.as_slice()])?;
+    place(write, progress)
 }
 
-fn insert(write: &Connection, refused: &[(Place, i64)]) -> rusqlite::Result<()> {
-    for (place, tick) in refused {
+fn place(write: &Connection, progress: &Progress) -> rusqlite::Result<()> {
+    let place = serde_json::to_string(&progress.place).unwrap_or_default();
+    write
+        .prepare_cached("INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3, ?4)")?
+        .execute(params![
+            progress.groups,
+            place,
+            progress.clock,
+            progress.tail
+        ])
+        .map(drop)
+}
+
+fn keep(write: &Connection, tick: i64, open: &Fresh) -> rusqlite::Result<()> {
+    for table in ["open_units", "open_counts"] {
         write
-            .prepare_cached("INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3)")?
-            .execute(params![place.file, signed(place), tick])?;
+            .prepare_cached(&format!("DELETE FROM {table} WHERE tick <= ?1"))?
+            .execute([tick])?;
+    }
+    for (tick, at, unit, node) in &open.units {
+        write
+            .prepare_cached("INSERT OR REPLACE INTO open_units VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![tick, at, unit, node])?;
+    }
+    for (tick, node, count) in &open.counts {
+        write
+            .prepare_cached("INSERT OR REPLACE INTO open_counts VALUES (?1, ?2, ?3)")?
+            .execute(params![tick, node, count])?;
+    }
+    Ok(())
+}
+
+fn note(write: &Connection, read: &Read) -> rusqlite::Result<()> {
+    for (name, file) in &read.identities {
+        let numbers = (file.device.cast_signed(), file.inode.cast_signed());
+        write
+            .prepare_cached("INSERT INTO files VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![name, numbers.0, numbers.1, file.born])?;
+    }
+    for (name, bytes, digest) in &read.starts {
+        let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+        write
+            .prepare_cached("INSERT INTO starts VALUES (?1, ?2, ?3)")?
+            .execute(params![name, bytes, digest])?;
     }
     Ok(())
 }

@@ -180,9 +180,9 @@ impl Tally {
     }
 
     /// Takes in one event. Units of more than one event need a name; without one k must be 1.
-    pub fn admit(&mut self, unit: Option<&[u8]>, node: u32) {
+    pub fn admit(&mut self, unit: Option<&[u8]>, node: u32) -> bool {
         let Some(count) = self.counts.get_mut(node as usize) else {
-            return;
+            return false;
         };
         if let Some(unit) = unit {
             let nodes = match self.seen.get_mut(unit) {
@@ -190,11 +190,12 @@ impl Tally {
                 None => self.seen.entry(unit.to_vec()).or_default(),
             };
             if nodes.len() >= self.per_unit || nodes.contains(&node) {
-                return;
+                return false;
             }
             nodes.push(node);
         }
         *count = count.saturating_add(1);
+        true
     }
 
     /// Takes in many events of different units at one node.
