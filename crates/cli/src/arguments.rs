@@ -142,7 +142,7 @@ pub(crate) enum Command {
         /// Only say what is guaranteed and what it costs.
         #[arg(long)]
         dry_run: bool,
-        /// Believe marks more than `max_ahead` ticks ahead, when two agree: after a long silence.
+        /// Believe marks more than `max_ahead` ticks ahead: once, after a long silence.
         #[arg(long)]
         catch_up: bool,
     },

@@ -99,7 +99,7 @@ pub fn register(dataset: &Dataset) -> Result<(Registration, Ledger), Failure> {
         analysts: dataset.analysts.clone(),
         fingerprint_key: registration.key,
         fingerprint: registration.fingerprint,
-        schema_digest: declaration(dataset, true),
+        schema_digest: declaration(dataset),
     };
     let ledger = Ledger::create(&dataset.ledger, &identity)?;
     Ok((registration, ledger))
@@ -198,10 +198,7 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
             id.cap.describe(id.currency),
         ));
     }
-    if ![true, false]
-        .map(|rules| declaration(dataset, rules))
-        .contains(&id.schema_digest)
-    {
+    if id.schema_digest != declaration(dataset) {
         return Err(Refusal::policy(
             "columns, their `missing`, `other` and `missing_values`, unit or rows are not what was registered: the ledger counts what units of that kind lose",
         )
@@ -215,8 +212,7 @@ pub fn ledger(dataset: &Dataset) -> Result<Ledger, Failure> {
 /// Digest of everything declared that says what a record and a unit are. What the ledger adds up are losses of
 /// one kind of unit over one reading of the files: with another bound per unit, another number of rows or other
 /// missing cells the sums would bound nothing, and where a cell may be missing the number of rows is no public count.
-/// Ledgers of earlier versions have it without `rules`, which cells were rejected.
-fn declaration(dataset: &Dataset, rules: bool) -> [u8; 32] {
+fn declaration(dataset: &Dataset) -> [u8; 32] {
     let missing: Vec<&[String]> = dataset
         .policies
         .iter()
@@ -228,7 +224,7 @@ fn declaration(dataset: &Dataset, rules: bool) -> [u8; 32] {
         // Without texts the digest is what it was before there were any.
         list.push(dataset.tokens.iter().map(Tokens::digest).collect());
     }
-    if let (true, Value::Array(list)) = (rules, &mut declared) {
+    if let Value::Array(list) = &mut declared {
         let rejects = |p: &Policy| {
             let missing = matches!(p.missing, MissingPolicy::Reject);
             json!([missing, matches!(p.other, OtherPolicy::Reject)])

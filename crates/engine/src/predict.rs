@@ -326,7 +326,7 @@ pub(crate) fn classes(response: &Response, family: Family) -> Option<(String, St
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|source| {
+    file::text(path).map_err(|source| {
         Error::File {
             path: path.to_owned(),
             what: "the file cannot be read",

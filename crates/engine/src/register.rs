@@ -8,9 +8,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use arrow::util::display::array_value_to_string;
 use reticent_mechanisms::rows::cell::FIELD_CAP;
-use reticent_mechanisms::rows::{Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE};
+use reticent_mechanisms::rows::{
+    Batch, Cells, Kind, MISSING_CODE, MISSING_INTEGER, OTHER_CODE, id_digest,
+};
 use reticent_mechanisms::source::{RowSource, SourceError};
 use sha2::{Digest, Sha256};
 
@@ -243,10 +248,7 @@ fn inspect(files: &Files, see: &mut dyn FnMut(&Seen<'_>)) -> Result<(), SourceEr
                     let name = fields[field].name.trim();
                     let found = stored.schema_ref().fields();
                     let place = found.iter().position(|f| f.name().trim() == name);
-                    place
-                        .and_then(|p| array_value_to_string(stored.column(p), row).ok())
-                        .unwrap_or_default()
-                        .into_bytes()
+                    place.map_or_else(Vec::new, |p| shown(stored.column(p), row))
                 };
                 see(&Seen {
                     path: &file.path,
@@ -276,6 +278,26 @@ fn inspect(files: &Files, see: &mut dyn FnMut(&Seen<'_>)) -> Result<(), SourceEr
         }
     }
     Ok(())
+}
+
+/// A cell as it would be written: bytes as they are, anything else as text.
+fn shown(column: &ArrayRef, row: usize) -> Vec<u8> {
+    let kind = match column.data_type() {
+        DataType::Dictionary(_, value) => value,
+        kind => kind,
+    };
+    if kind.is_binary()
+        && let Ok(one) = cast(&column.slice(row, 1), &DataType::LargeBinary)
+    {
+        let one = one.as_binary::<i64>();
+        return if one.is_null(0) {
+            Vec::new()
+        } else {
+            one.value(0).to_vec()
+        };
+    }
+    let text = array_value_to_string(column, row).unwrap_or_default();
+    text.into_bytes()
 }
 
 struct Report<'a> {
@@ -394,11 +416,11 @@ impl Report<'_> {
                 };
                 return Some((what.into(), fix.into()));
             }
-            (Cells::Id(_), _) => {
+            (Cells::Id(ids), _) => {
                 let raw = (seen.raw)(row, index);
-                let missing = self.means_missing(at, raw.trim_ascii());
+                let missing = ids[row] == id_digest(b"");
                 return too_long(&raw).or_else(|| (missing && rejects.missing).then(|| {
-                    let fix = "fill the cell, or set `missing` to \"drop\": rows without identifier then count nowhere";
+                    let fix = "fill the cell, or set `missing` to \"drop\": rows without an identifier then count nowhere, if the column is the unit";
                     ("the identifier is missing, which this column rejects".into(), fix.into())
                 }));
             }

@@ -589,8 +589,11 @@ fn writable(out: &Path) -> Result<(), Failure> {
 /// Refuses to write over what the run reads.
 fn spares(resolved: &Resolved, out: &Path) -> Result<(), Refusal> {
     let dataset = &resolved.dataset;
-    let (pattern, base) = dataset.source_place()?;
-    let mut read = crate::register::expand(pattern, &base).unwrap_or_default();
+    // what cannot be named is not written over
+    let mut read = match dataset.source_place() {
+        Ok((pattern, base)) => crate::register::expand(pattern, &base).unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
     read.extend([
         dataset.file.clone(),
         resolved.plan.file.clone(),

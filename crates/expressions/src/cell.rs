@@ -77,9 +77,11 @@ impl Meaning {
                 missing: texts.filter_map(parse_real).collect(),
             }),
             Kind::Levels { levels, .. } => Self::Levels(Levels::new(levels, texts)),
-            Kind::Id => Self::Id(Ids {
-                missing: texts.map(<[u8]>::to_vec).collect(),
-            }),
+            Kind::Id => {
+                let missing: Vec<Vec<u8>> = texts.map(<[u8]>::to_vec).collect();
+                let numbers = missing.iter().filter_map(|t| parse_real(t)).collect();
+                Self::Id(Ids { missing, numbers })
+            }
         }
     }
 }
@@ -252,17 +254,25 @@ impl Indices {
     }
 }
 
-/// Identifiers, and the texts that mean that there is none.
+/// Identifiers, and the texts that mean that there is none: also in another notation of the same number, and NaN.
 #[derive(Clone, Debug)]
 pub struct Ids {
     missing: Vec<Vec<u8>>,
+    numbers: Vec<f64>,
 }
 
 impl Ids {
     /// The identifying text; empty if it is missing.
     #[inline]
     pub fn text<'a>(&self, text: &'a [u8]) -> &'a [u8] {
-        let missing = self.missing.iter().any(|m| m == text);
+        let may_be_nan = text.len() <= 4 && text.last().is_some_and(|c| b"nN".contains(c));
+        let number = if may_be_nan || !self.numbers.is_empty() {
+            parse_real(text)
+        } else {
+            None
+        };
+        let missing = self.missing.iter().any(|m| m == text)
+            || number.is_some_and(|x| x.is_nan() || self.numbers.contains(&x));
         if missing { &[] } else { text }
     }
 }

@@ -187,7 +187,10 @@ fn rows_of_nobody_count_nowhere() {
             )
         )
     };
-    folder.write("people.csv", "person,g\n,a\nNA,b\n p ,c\np,b\n");
+    folder.write(
+        "people.csv",
+        "person,g\n,a\nNA,b\n p ,c\np,b\nNaN,b\n-9.0,b\n",
+    );
     folder.write("dataset.toml", dataset(""));
     folder
         .reticent(&["register", "dataset.toml"])
@@ -195,7 +198,7 @@ fn rows_of_nobody_count_nowhere() {
         .says(&["line 2", "person", "identifier is missing", "drop"]);
     folder.write(
         "dataset.toml",
-        dataset("missing = \"drop\"\nmissing_values = [\"\", \"NA\"]"),
+        dataset("missing = \"drop\"\nmissing_values = [\"\", \"NA\", \"-9\"]"),
     );
     folder.reticent(&["register", "dataset.toml"]).code(0);
     plan(

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::analysis::{Analysis, Line};
 use super::clock::{self, Clock, Watch};
 use super::config::{Config, Input};
-use super::identity::Files;
+use super::identity::{Files, Read};
 use super::page::Page;
 use super::pending::{Fresh, Pending};
 use super::places::places;
@@ -38,7 +38,7 @@ pub struct Options {
     pub analyst: Option<String>,
     /// Set to end after the current line or tick; whatever was released is complete on disk.
     pub stop: Arc<AtomicBool>,
-    /// Whether two marks far ahead that agree are believed.
+    /// Whether marks far ahead are believed.
     pub catch_up: bool,
     /// Where the time comes from.
     pub watch: Watch,
@@ -168,6 +168,7 @@ pub fn run(
         suspect: None,
         patience: i64::MIN,
         unread: None,
+        backlog: Default::default(),
         saved: from.clone(),
         bad_lines: bad_lines.ok(),
         bad: 0,
@@ -325,6 +326,8 @@ struct Loop<'a> {
     patience: i64,
     /// The line that was read last, if it was not looked at.
     unread: Option<Place>,
+    /// What could not be stored between ticks.
+    backlog: (Fresh, Read),
     /// How far events were read, as it is stored.
     saved: Place,
     /// For lines that cannot be used; open from the start.
@@ -380,7 +383,9 @@ impl Loop<'_> {
     /// Stores how far events were read, if it is further than what is stored.
     fn pause(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let place = self.unread.take().unwrap_or_else(|| reader.place());
-        if self.config.source.input != Input::Standard && place != self.saved {
+        // what is judged while a mark is in doubt is judged again once it is not
+        let sure = self.suspect.is_none();
+        if self.config.source.input != Input::Standard && place != self.saved && sure {
             let progress = Progress {
                 ticks: self.next,
                 head: self.head,
@@ -389,22 +394,28 @@ impl Loop<'_> {
                 clock: self.clock,
                 place,
             };
-            let (open, read) = (self.fresh(), reader.files().fresh());
-            self.store.save(&progress, &open, &read)?;
-            self.saved = progress.place;
+            let (open, read) = self.fresh(reader);
+            // a disk that is full for a moment must not tell whether a line came: the next tick stores it
+            match self.store.save(&progress, &open, &read) {
+                Ok(()) => self.saved = progress.place,
+                Err(_) => self.backlog = (open, read),
+            }
         }
         self.publisher.flush()
     }
 
-    /// What the open ticks hold that is not stored yet. Standard input is sent once more instead.
-    fn fresh(&mut self) -> Fresh {
-        let mut fresh = Fresh::default();
+    /// What the open ticks hold, and what was read, that is not stored yet. Standard input is sent once more instead.
+    fn fresh(&mut self, reader: &mut Reader) -> (Fresh, Read) {
+        let (mut open, mut read) = std::mem::take(&mut self.backlog);
         if self.config.source.input != Input::Standard {
             for (tick, pending) in &mut self.open {
-                pending.store(*tick, &mut fresh);
+                pending.store(*tick, &mut open);
             }
         }
-        fresh
+        let more = reader.files().fresh();
+        read.identities.extend(more.identities);
+        read.starts.extend(more.starts);
+        (open, read)
     }
 
     fn stopped(&self) -> bool {
@@ -425,7 +436,8 @@ impl Loop<'_> {
 
     /// Whether the next tick closes when the clock shows this.
     fn is_due(&self, clock: i64) -> bool {
-        let end = self.config.begin(self.next + 1);
+        let last = self.config.ticks.end.unwrap_or(i64::MAX);
+        let end = self.config.begin(self.next + 1).min(last);
         // at the end of all numbers no tick is complete
         end < i64::MAX && clock >= end.saturating_add(self.config.ticks.lateness)
     }
@@ -511,6 +523,11 @@ impl Loop<'_> {
         } else {
             ""
         };
+        // in a source that is followed, by the events, one after the end is the sign that the end has come
+        let by_events = !self.config.ticks.clock.is_public() && self.config.source.follow;
+        if reason == "after the end" && by_events && !self.far(tick) {
+            self.clock = self.clock.max(event.time);
+        }
         if !reason.is_empty() {
             self.reject(place, reason, &format!("{event:?}"));
             return;
@@ -551,7 +568,7 @@ impl Loop<'_> {
             let agrees = self
                 .suspect
                 .is_some_and(|s| (0..=most.max(1)).contains(&(at - s)));
-            if !agrees {
+            if !agrees && !self.options.catch_up {
                 self.suspect = Some(at);
                 self.reject(place, "a mark far ahead of the last one", &time.to_string());
                 return Ok(());
@@ -611,8 +628,7 @@ impl Loop<'_> {
             clock: self.clock,
             place,
         };
-        let open = self.fresh();
-        let read = reader.files().fresh();
+        let (open, read) = self.fresh(reader);
         let tick = self.store.commit(&body, &progress, &open, &read)?;
         self.saved = progress.place;
         if let Some(page) = &self.page {

@@ -197,7 +197,12 @@ impl Reader {
             }
             // what was read before a pause must still be there after it
             let before = self.open.as_mut().and_then(|open| open.ended.take());
-            if before.is_some_and(|before| before != self.tail(&self.place())) {
+            let changed = before.is_some_and(|before| {
+                let now = self.tail(&self.place());
+                // one that is gone may be: `step` says so
+                !now.is_empty() && before != now
+            });
+            if changed {
                 return Err(replaced(&self.path()));
             }
             let Some(open) = &mut self.open else {
@@ -655,6 +660,10 @@ pub(super) fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure>
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if hidden || !entry.path().is_file() {
+            continue;
+        }
         let Ok(name) = entry.file_name().into_string() else {
             return Err(Refusal::policy(
                 "the name of this file is not UTF-8, so that it has no place in their order",
@@ -663,9 +672,7 @@ pub(super) fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure>
             .accepting("Rename it.")
             .into());
         };
-        if entry.path().is_file() && !name.starts_with('.') {
-            found.push((name, entry.path()));
-        }
+        found.push((name, entry.path()));
     }
     found.sort();
     Ok(found.into())

@@ -202,8 +202,8 @@ impl Store {
             .map_err(|_| self.damaged("what tells it from others"))?;
         match kind {
             Opening::Simulated => Ok(()),
-            // whoever is refused later must have changed nothing: a head that is there stays
-            Opening::New if !head_of(&self.path).exists() && self.progress()?.ticks == 0 => {
+            // whoever is refused later must have changed nothing: a head of ticks that were released stays
+            Opening::New if !self.has_head() && self.progress()?.ticks == 0 => {
                 self.mark(0, &self.birth)
             }
             Opening::New | Opening::Paid => self.is_newest(),
@@ -223,6 +223,15 @@ impl Store {
             .optional()
             .map_err(|e| broken(&self.path, &e))?;
         Ok(found.and_then(|h| h.try_into().ok()))
+    }
+
+    /// Whether the head file speaks of released ticks. One of a state that was never paid for does not.
+    fn has_head(&self) -> bool {
+        let start = format!("{TITLE}\n0 ");
+        match crate::file::text(&head_of(&self.path)) {
+            Ok(text) => !text.starts_with(&start),
+            Err(e) => e.kind() != std::io::ErrorKind::NotFound,
+        }
     }
 
     /// Refuses a database that does not reach what its head file says; brings the file up to the database.
@@ -480,11 +489,6 @@ fn place(write: &Connection, progress: &Progress) -> rusqlite::Result<()> {
 }
 
 fn keep(write: &Connection, tick: i64, open: &Fresh) -> rusqlite::Result<()> {
-    for table in ["open_units", "open_counts"] {
-        write
-            .prepare_cached(&format!("DELETE FROM {table} WHERE tick <= ?1"))?
-            .execute([tick])?;
-    }
     for (tick, at, unit, node) in &open.units {
         write
             .prepare_cached("INSERT OR REPLACE INTO open_units VALUES (?1, ?2, ?3, ?4)")?
@@ -494,6 +498,11 @@ fn keep(write: &Connection, tick: i64, open: &Fresh) -> rusqlite::Result<()> {
         write
             .prepare_cached("INSERT OR REPLACE INTO open_counts VALUES (?1, ?2, ?3)")?
             .execute(params![tick, node, count])?;
+    }
+    for table in ["open_units", "open_counts"] {
+        write
+            .prepare_cached(&format!("DELETE FROM {table} WHERE tick <= ?1"))?
+            .execute([tick])?;
     }
     Ok(())
 }

@@ -407,10 +407,23 @@ fn marks_are_measured_from_the_last_one() {
     assert_eq!(counts(folder.path()), [1, 1]);
     let mut late = simulated();
     late.catch_up = true;
-    put(
-        &data,
-        "a.csv",
-        "1,a\n10,tick\n12,a\n500,tick\n20,tick\n100,tick\n110,tick\n",
-    );
-    assert_eq!(go(&config, &late).unwrap().ticks, 11);
+    // a silence of ninety ticks, and events that came after it
+    let after = "1,a\n10,tick\n12,a\n500,tick\n20,tick\n1001,a\n1010,tick\n1011,a\n1020,tick\n";
+    put(&data, "a.csv", after);
+    assert_eq!(go(&config, &late).unwrap().ticks, 102);
+    let found = counts(folder.path());
+    assert_eq!((found[0], found[1], found[101]), (1, 1, 1));
+}
+
+/// Under the events' own clock one after the end says that the end has come, also while the source is followed.
+#[test]
+fn an_event_after_the_end_closes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = exact(folder.path(), |t| {
+        let t = t.replace("path =", "follow = true\npath =");
+        t.replace("end = 200", "end = 15")
+    });
+    events(folder.path(), &[(1, "a"), (12, "a"), (20, "a")]);
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 2);
+    assert_eq!(counts(folder.path()), [1, 1]);
 }
