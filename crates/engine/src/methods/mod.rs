@@ -524,7 +524,7 @@ fn axis(facts: &Facts<'_>, column: &str, binning: &Binning) -> Result<AxisSpec, 
                             "the edges do not reach from {} to {}, between which `{column}` lies: what is outside of them would count in the first or last cell",
                             bounds.lower, bounds.upper
                         ))
-                        .accepting("Add edges at both ends, or leave those records out, for example where = \"x >= 10 & x <= 30\"."));
+                        .accepting(format!("Add edges at both ends, or leave those records out by a condition on the column itself, for example where = \"{column} >= {}\".", edges.first().copied().unwrap_or_default())));
                     }
                     AxisCut::Edges(edges.clone())
                 }

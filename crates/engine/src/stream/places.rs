@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::config::{Config, Input};
 use super::file_failed;
-use super::source::files as files_of;
 use super::store::private;
 use crate::failure::Failure;
 use crate::file::same;
@@ -65,10 +64,7 @@ pub(super) fn places(config: &Config) -> Result<(), Failure> {
                 .into());
         }
         let read = match &source {
-            Some(source) if folder => {
-                let read = files_of(source)?;
-                here.parent() == Some(source) || read.iter().any(|f| same(&f.1, here))
-            }
+            Some(source) if folder => here.parent() == Some(source) || leads_to(source, here),
             Some(source) => source == here || same(source, here),
             None => false,
         };
@@ -123,6 +119,13 @@ fn source(config: &Config) -> Result<(Option<PathBuf>, bool), Failure> {
             Ok((Some(fs::canonicalize(path).map_err(failed)?), folder))
         }
     }
+}
+
+/// Whether something in a folder is a file, or leads to it, also if it is not there yet.
+fn leads_to(folder: &Path, file: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths = entries.map(|entry| entry.path());
+    paths.any(|path| same(&path, file) || (path.is_symlink() && real_path(&path) == file))
 }
 
 /// The path without links, of a file that may not be there yet in a folder that is.

@@ -643,7 +643,8 @@ impl Loop<'_> {
         self.bad += 1;
         let record = json!({"file": place.file, "offset": place.offset, "why": why, "line": line});
         let file = self.bad_lines.as_mut();
-        let written = file.is_some_and(|file| writeln!(file, "{record}").is_ok());
+        let line = format!("{record}\n");
+        let written = file.is_some_and(|file| file.write_all(line.as_bytes()).is_ok());
         self.unwritten += u64::from(!written);
     }
 }

@@ -367,6 +367,15 @@ impl Reader {
         let later = self.later()?;
         if let Some(open) = &self.open {
             open.unchanged(later.is_some())?;
+            // what came before the later file was begun, after this one had been read to its end
+            let grown = open
+                .path
+                .as_ref()
+                .and_then(|path| std::fs::metadata(path).ok());
+            let read = open.offset + open.skipped.unwrap_or(0);
+            if later.is_some() && grown.is_some_and(|facts| facts.len() > read) {
+                return Ok(true);
+            }
             if let Some((_, file)) = &later
                 && let (Ok(facts), Some(mine)) = (std::fs::metadata(file), &open.identity)
                 && Identity::of(&facts).is_some_and(|i| i.is(mine))
