@@ -108,7 +108,7 @@ impl Files {
     }
 
     /// Fails if the file in which an earlier run stopped cannot be gone on with: it is gone, or has not in it what was read of it.
-    pub fn resume(&self, input: &Input, progress: &Progress) -> Result<(), Failure> {
+    pub fn resume(input: &Input, progress: &Progress) -> Result<(), Failure> {
         let place = &progress.place;
         let Input::Path(path) = input else {
             return Ok(());

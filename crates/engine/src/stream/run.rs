@@ -145,7 +145,7 @@ pub fn run(
         pending = Pending::restore(engine.session(), store.open_ticks()?);
     }
     let files = Files::new(config, store.files()?);
-    files.resume(&config.source.input, &progress)?;
+    Files::resume(&config.source.input, &progress)?;
     let bad_lines = OpenOptions::new()
         .append(true)
         .open(&config.output.dead_letters);

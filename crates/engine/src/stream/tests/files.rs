@@ -1,5 +1,6 @@
 //! Files that are renamed, removed, linked or replaced, states that were not paid for, and marks that cannot be right.
 
+use super::super::identity::Read;
 use super::*;
 
 /// Real releases at so large an ε that they are the counts.
@@ -86,7 +87,7 @@ fn no_file_is_read_twice() {
             let mut reader = Reader::new(
                 &config.source,
                 Place::default(),
-                Files::new(&config, Default::default()),
+                Files::new(&config, Read::default()),
                 &Watch::default(),
             );
             while matches!(reader.read(None).unwrap(), Read1::Line(..)) {}
@@ -202,7 +203,7 @@ fn copies_are_told_by_how_they_begin() {
     });
     let data = folder.path().join("in");
     put(&data, "a.csv", "1,a\n2,a\n");
-    let files = Files::new(&config, Default::default());
+    let files = Files::new(&config, Read::default());
     let mut reader = Reader::new(&config.source, Place::default(), files, &Watch::default());
     while matches!(reader.read(None).unwrap(), Read1::Line(..)) {}
     fs::copy(data.join("a.csv"), data.join("a.csv.1")).unwrap();
@@ -298,7 +299,7 @@ fn bad_lines_are_not_read_as_events() {
     refused(&config, &simulated(), "read as events");
     fs::remove_file(data.join("zz.csv")).unwrap();
     // made while the stream runs
-    let files = Files::new(&config, Default::default());
+    let files = Files::new(&config, Read::default());
     let mut reader = Reader::new(&config.source, Place::default(), files, &Watch::default());
     assert!(matches!(reader.read(None), Ok(Read1::Line(..))));
     std::os::unix::fs::symlink(folder.path().join("s.bad"), data.join("zz.csv")).unwrap();
