@@ -299,6 +299,7 @@ fn bad_lines_are_not_read_as_events() {
     refused(&config, &simulated(), "read as events");
     fs::remove_file(data.join("zz.csv")).unwrap();
     // made while the stream runs
+    fs::write(folder.path().join("s.bad"), "{}\n").unwrap();
     let files = Files::new(&config, Read::default());
     let mut reader = Reader::new(&config.source, Place::default(), files, &Watch::default());
     assert!(matches!(reader.read(None), Ok(Read1::Line(..))));
