@@ -19,7 +19,7 @@ use crate::outcome::Refusal;
 pub struct Read {
     /// Names and identities of files that were begun.
     pub identities: Vec<(String, Identity)>,
-    /// How files begin that were read to their ends: name, bytes, digest of these.
+    /// How long files begin that were read to their ends: name, where their headers end, digest of the 4 kB from there.
     pub starts: Vec<(String, u64, Vec<u8>)>,
 }
 
@@ -87,8 +87,8 @@ impl Files {
         }
         // what is gone on with was compared where it was left
         if offset == 0
-            && let Some((other, ..)) = self.known.starts.iter().find(|(other, bytes, digest)| {
-                other != name && facts.len() >= *bytes && before(path, 0, *bytes) == *digest
+            && let Some((other, ..)) = self.known.starts.iter().find(|(other, from, digest)| {
+                other != name && facts.len() >= from + TAIL && before(path, *from, TAIL) == *digest
             })
         {
             return Err(renamed(path, other));
@@ -96,12 +96,15 @@ impl Files {
         Ok(())
     }
 
-    /// Notes how a file begins that was read up to an offset: another that begins so is a copy of it.
-    pub(super) fn left(&mut self, name: &str, path: &Path, offset: u64) {
-        let bytes = offset.min(TAIL);
-        let digest = before(path, 0, bytes);
+    /// Notes how a file begins, of which this much was told after its header: another that begins so is a copy of it. Short files may be
+    /// alike by chance, or by one event; they are known by what they are only.
+    pub(super) fn left(&mut self, name: &str, path: &Path, (from, offset): (u64, u64)) {
+        if offset < from.saturating_add(TAIL) {
+            return;
+        }
+        let digest = before(path, from, TAIL);
         if !digest.is_empty() {
-            let start = (name.to_owned(), bytes, digest);
+            let start = (name.to_owned(), from, digest);
             self.known.starts.push(start.clone());
             self.fresh.starts.push(start);
         }

@@ -384,7 +384,7 @@ impl Loop<'_> {
     fn pause(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let place = self.unread.take().unwrap_or_else(|| reader.place());
         // what is judged while a mark is in doubt is judged again once it is not
-        let sure = self.suspect.is_none();
+        let sure = self.suspect.is_none() && !reader.half();
         if self.config.source.input != Input::Standard && place != self.saved && sure {
             let progress = Progress {
                 ticks: self.next,

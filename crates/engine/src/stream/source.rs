@@ -88,6 +88,8 @@ pub struct Reader {
     from: Place,
     open: Option<Open>,
     files: Files,
+    /// Whether the line that was read last had no end, which may come yet.
+    half: bool,
     watch: Watch,
     /// When what standard input gave last had come, or up to when it was silent.
     arrived: Arc<AtomicI64>,
@@ -107,8 +109,8 @@ struct Open {
     begun: Vec<u8>,
     /// Bytes of a line that is too long, while its end is looked for.
     skipped: Option<u64>,
-    /// Whether it told anything: more than a header.
-    told: bool,
+    /// Where its header ends; 0 if it has none.
+    header_end: u64,
     /// What tells this file from another of its name.
     identity: Option<Identity>,
     /// What it had before the place at which it ended when it was looked at last.
@@ -132,6 +134,7 @@ impl Reader {
             from,
             open: None,
             files,
+            half: false,
             watch: watch.clone(),
             arrived: Arc::new(AtomicI64::new(i64::MIN)),
         }
@@ -156,6 +159,11 @@ impl Reader {
             file: name,
             offset: facts.len(),
         })
+    }
+
+    /// Whether the line that was read last may be half a line: it is to be read again.
+    pub fn half(&self) -> bool {
+        self.half
     }
 
     fn path(&self) -> PathBuf {
@@ -215,7 +223,7 @@ impl Reader {
             match open.line()? {
                 Line::Whole(bytes) => {
                     if let Some(event) = self.parse(bytes) {
-                        return Ok(self.told(place, event));
+                        return Ok(Read1::Line(place, event));
                     }
                 }
                 Line::TooLong => {
@@ -223,16 +231,18 @@ impl Reader {
                 }
                 Line::Waiting => return Ok(Read1::Wait),
                 Line::Partial if !self.source.follow || self.later()?.is_some() => {
+                    self.half = self.later()?.is_none();
                     // nothing will be added: the last line has no end of its own
                     let bytes = match &mut self.open {
                         Some(open) => open.rest()?,
                         None => Vec::new(),
                     };
                     if let Some(event) = self.parse(bytes) {
-                        return Ok(self.told(place, event));
+                        return Ok(Read1::Line(place, event));
                     }
                 }
                 Line::PartialLong if !self.source.follow || self.later()?.is_some() => {
+                    self.half = self.later()?.is_none();
                     if let Some(open) = &mut self.open {
                         open.offset += open.skipped.take().unwrap_or(0);
                     }
@@ -246,13 +256,6 @@ impl Reader {
                 }
             }
         }
-    }
-
-    fn told(&mut self, place: Place, line: Result<Row, Bad>) -> Read1 {
-        if let Some(open) = &mut self.open {
-            open.told = true;
-        }
-        Read1::Line(place, line)
     }
 
     fn parse(&mut self, bytes: Vec<u8>) -> Option<Result<Row, Bad>> {
@@ -281,6 +284,7 @@ impl Reader {
                         let header = columns(&self.source, &fields);
                         let failed = header.is_none();
                         open.header = header;
+                        open.header_end = open.offset;
                         if !failed {
                             return None;
                         }
@@ -333,7 +337,7 @@ impl Reader {
                     header: None,
                     begun: Vec::new(),
                     skipped: None,
-                    told: false,
+                    header_end: 0,
                     identity: None,
                     ended: None,
                 });
@@ -383,10 +387,11 @@ impl Reader {
                 return Err(renamed(file, &open.name));
             }
         }
-        if let Some(open) = self.open.as_ref().filter(|o| later.is_some() && o.told)
+        if let Some(open) = self.open.as_ref().filter(|_| later.is_some())
             && let Some(path) = &open.path
         {
-            self.files.left(&open.name, path, open.offset);
+            let told = (open.header_end, open.offset);
+            self.files.left(&open.name, path, told);
         }
         let Some((name, file)) = later else {
             let tail = self.tail(&self.place());
@@ -419,7 +424,7 @@ impl Reader {
                 header,
                 begun: Vec::new(),
                 skipped: None,
-                told: offset > 0,
+                header_end: 0,
                 identity: Identity::of(&facts),
                 ended: None,
             })
@@ -436,7 +441,9 @@ impl Reader {
                 Line::PartialLong | Line::End => break,
             }
         }
-        open(offset, header)
+        let mut open = open(offset, header)?;
+        open.header_end = before.offset.min(offset);
+        Ok(open)
     }
 
     /// Where the fields are, if this line is a header.

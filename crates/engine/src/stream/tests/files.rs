@@ -202,7 +202,7 @@ fn copies_are_told_by_how_they_begin() {
         t.replace("path =", "follow = true\npath =")
     });
     let data = folder.path().join("in");
-    put(&data, "a.csv", "1,a\n2,a\n");
+    put(&data, "a.csv", &"1,a\n".repeat(1100));
     let files = Files::new(&config, Read::default());
     let mut reader = Reader::new(&config.source, Place::default(), files, &Watch::default());
     while matches!(reader.read(None).unwrap(), Read1::Line(..)) {}
@@ -218,11 +218,54 @@ fn copies_are_told_by_how_they_begin() {
     let folder = tempfile::tempdir().unwrap();
     let config = marked(folder.path(), |t| t);
     let data = folder.path().join("in");
-    put(&data, "a.csv", "1,a\n11,a\n10,tick\n");
+    let rows = format!("{}11,a\n10,tick\n", "1,a\n".repeat(1100));
+    put(&data, "a.csv", &rows);
     assert_eq!(go(&config, &simulated()).unwrap().ticks, 1);
     fs::rename(data.join("a.csv"), data.join("a.csv.bak")).unwrap();
-    put(&data, "a.csv", "1,a\n11,a\n10,tick\n15,a\n");
+    put(&data, "a.csv", &format!("{rows}15,a\n"));
     refused(&config, &simulated(), "read already");
+}
+
+/// Short files may be alike, also in the one event that they hold; so may files of which only the header was read in an earlier run.
+#[test]
+fn short_files_may_be_alike() {
+    for (first, want) in [("", 2), ("5,a\n", 3)] {
+        for stop in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let config = marked(folder.path(), |t| t);
+            let data = folder.path().join("in");
+            put(&data, "a.csv", first);
+            if stop {
+                assert_eq!(go(&config, &simulated()).unwrap().ticks, 0);
+            }
+            put(&data, "b.csv", "5,a\n6,a\n10,tick\n");
+            assert_eq!(go(&config, &simulated()).unwrap().ticks, 1);
+            assert_eq!(counts(folder.path()), [want], "{first:?} {stop}");
+        }
+    }
+}
+
+/// Half a line at the end of a source that is not followed is read again when the rest has come.
+#[test]
+fn half_lines_are_read_again() {
+    for (half, rest) in [
+        ("15", "1,a\n20,tick\n"),
+        ("11,", "a\n20,tick\n"),
+        ("20,ti", "ck\n"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = marked(folder.path(), |t| {
+            t.replace("width = 10", "width = 10\nmax_ahead = 100")
+        });
+        let data = folder.path().join("in");
+        let start = "1,a\n10,tick\n12,a\n";
+        put(&data, "a.csv", &format!("{start}{half}"));
+        assert_eq!(go(&config, &simulated()).unwrap().ticks, 1);
+        put(&data, "a.csv", &format!("{start}{half}{rest}"));
+        assert_eq!(go(&config, &simulated()).unwrap().ticks, 2);
+        let want = if half == "11," { 2 } else { 1 };
+        assert_eq!(counts(folder.path()), [1, want], "{half}");
+    }
 }
 
 /// A file of the same name and other content, also a longer one, between runs and within one; the same content may have moved.
