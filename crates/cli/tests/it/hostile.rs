@@ -349,6 +349,27 @@ fn impossible_noise_is_refused_in_time() {
     }
 }
 
+/// Rounds of a selection cost at most what was asked, to the last digit, also where the budget is counted in rho.
+#[test]
+fn rounds_fit_their_budget_in_rho() {
+    let folder = people(|t| t.replace("epsilon = \"1e12\"", "rho = \"1e12\""));
+    folder.reticent(&["register", "dataset.toml"]).code(0);
+    for method in ["peeling", "permute_and_flip", "noisy_max"] {
+        for (k, budget) in [
+            (2, "epsilon = \"1/7\""),
+            (3, "epsilon = \"0.3\""),
+            (5, "rho = \"2\""),
+            (5, "rho = \"1e-9\""),
+        ] {
+            let release = format!(
+                "[[release]]\nid = \"t\"\nkind = \"top_k\"\ncolumn = \"x\"\nbins = 10\nk = {k}\nmethod = \"{method}\"\n{budget}\n"
+            );
+            plan(&folder, "p.toml", &release);
+            folder.reticent(&["run", "p.toml"]).code(0);
+        }
+    }
+}
+
 /// Metadata that contradict themselves are refused, with their line.
 #[test]
 fn metadata_name_one_unit() {
