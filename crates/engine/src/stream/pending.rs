@@ -10,9 +10,9 @@ use super::source::Event;
 /// A tick that is not closed yet.
 pub(super) struct Pending {
     tally: Tally,
-    /// Who was counted where, in the order in which they came.
+    /// Who was counted where and is not stored yet, in the order in which they came.
     units: Vec<(Vec<u8>, u32)>,
-    /// How many of them are stored.
+    /// How many came before them, and are stored.
     stored: usize,
     /// Events of nobody in particular, by node.
     counts: BTreeMap<u32, i64>,
@@ -42,8 +42,8 @@ impl Pending {
     }
 
     /// Takes in an event at a node.
-    pub(super) fn take(&mut self, event: &Event, node: u32) {
-        match &event.unit {
+    pub(super) fn take(&mut self, event: Event, node: u32) {
+        match event.unit {
             None => {
                 self.tally.admit_many(node, event.count);
                 let count = self.counts.entry(node).or_default();
@@ -51,8 +51,8 @@ impl Pending {
                 self.changed.insert(node);
             }
             Some(unit) => {
-                if self.tally.admit(Some(unit), node) {
-                    self.units.push((unit.clone(), node));
+                if self.tally.admit(Some(&unit), node) {
+                    self.units.push((unit, node));
                 }
             }
         }
@@ -65,11 +65,11 @@ impl Pending {
 
     /// Adds what is not stored yet, which then counts as stored.
     pub(super) fn store(&mut self, tick: i64, fresh: &mut Fresh) {
-        for (at, (unit, node)) in self.units.iter().enumerate().skip(self.stored) {
-            let at = i64::try_from(at).unwrap_or(i64::MAX);
-            fresh.units.push((tick, at, unit.clone(), *node));
+        for (unit, node) in self.units.drain(..) {
+            let at = i64::try_from(self.stored).unwrap_or(i64::MAX);
+            fresh.units.push((tick, at, unit, node));
+            self.stored += 1;
         }
-        self.stored = self.units.len();
         for node in std::mem::take(&mut self.changed) {
             let count = self.counts.get(&node).copied().unwrap_or(0);
             fresh.counts.push((tick, node, count));
@@ -82,8 +82,7 @@ impl Pending {
         for (tick, _, unit, node) in stored.units {
             let pending = open.entry(tick).or_insert_with(|| Self::new(session));
             pending.tally.admit(Some(&unit), node);
-            pending.units.push((unit, node));
-            pending.stored = pending.units.len();
+            pending.stored += 1;
         }
         for (tick, node, count) in stored.counts {
             let pending = open.entry(tick).or_insert_with(|| Self::new(session));

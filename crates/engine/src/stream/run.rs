@@ -354,7 +354,7 @@ impl Loop<'_> {
             }
             self.hear(reader, &read)?;
             match read {
-                Read1::Line(place, Ok(Row::Event(event))) => self.take(&place, &event),
+                Read1::Line(place, Ok(Row::Event(event))) => self.take(&place, event),
                 Read1::Line(place, Ok(Row::Mark(time))) => self.mark(&place, time)?,
                 Read1::Line(place, Err(bad)) => self.reject(&place, bad.why, &bad.line),
                 Read1::Wait => self.publisher.flush()?,
@@ -509,7 +509,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    fn take(&mut self, place: &Place, event: &Event) {
+    fn take(&mut self, place: &Place, event: Event) {
         let Some(tick) = self.config.tick_of(event.time) else {
             self.reject(place, "before the start", &format!("{event:?}"));
             return;
@@ -536,13 +536,13 @@ impl Loop<'_> {
             self.reject(place, "not a declared state", &format!("{event:?}"));
             return;
         };
+        if !self.config.ticks.clock.is_public() {
+            self.clock = self.clock.max(event.time);
+        }
         let session = self.engine.session();
         let pending = self.open.entry(tick);
         let pending = pending.or_insert_with(|| Pending::new(session));
         pending.take(event, *node);
-        if !self.config.ticks.clock.is_public() {
-            self.clock = self.clock.max(event.time);
-        }
     }
 
     /// Whether a tick is too far ahead of the clock.

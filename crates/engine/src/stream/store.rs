@@ -489,15 +489,15 @@ fn place(write: &Connection, progress: &Progress) -> rusqlite::Result<()> {
 }
 
 fn keep(write: &Connection, tick: i64, open: &Fresh) -> rusqlite::Result<()> {
+    let mut units =
+        write.prepare_cached("INSERT OR REPLACE INTO open_units VALUES (?1, ?2, ?3, ?4)")?;
     for (tick, at, unit, node) in &open.units {
-        write
-            .prepare_cached("INSERT OR REPLACE INTO open_units VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![tick, at, unit, node])?;
+        units.execute(params![tick, at, unit, node])?;
     }
+    let mut counts =
+        write.prepare_cached("INSERT OR REPLACE INTO open_counts VALUES (?1, ?2, ?3)")?;
     for (tick, node, count) in &open.counts {
-        write
-            .prepare_cached("INSERT OR REPLACE INTO open_counts VALUES (?1, ?2, ?3)")?
-            .execute(params![tick, node, count])?;
+        counts.execute(params![tick, node, count])?;
     }
     for table in ["open_units", "open_counts"] {
         write
