@@ -1,5 +1,6 @@
 //! Which file is which, whatever it is called: no file of events is read twice, and none that this stream writes.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
 use std::io::{Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::config::{Config, Input};
 use super::file_failed;
-use super::source::{files, replaced};
+use super::folder::files;
+use super::source::replaced;
 use super::store::Progress;
 use crate::failure::Failure;
 use crate::file::Identity;
@@ -26,11 +28,76 @@ pub struct Read {
 /// The files that were read so far, and those that must not be.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
-    known: Read,
+    known: Known,
     /// Read since it was last stored.
     fresh: Read,
     /// Written by this stream.
     outputs: Vec<PathBuf>,
+}
+
+/// Names by the digest of how their files begin, and how many were before them.
+type Starts = HashMap<Vec<u8>, Vec<(usize, String)>>;
+
+/// What was read, found by what it is: looking for a file takes no longer when many were read.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Names, and when the files were made, by device and number on it.
+    identities: HashMap<(u64, u64), Vec<(String, Identity)>>,
+    /// Files that were read to their ends, by where their headers end.
+    starts: BTreeMap<u64, Starts>,
+    /// How many there are in `starts`.
+    ended: usize,
+}
+
+impl Known {
+    fn new(read: Read) -> Self {
+        let mut known = Self::default();
+        for entry in &read.identities {
+            known.begin(entry);
+        }
+        for start in read.starts {
+            known.end(start);
+        }
+        known
+    }
+
+    /// Adds a file that is begun; whether it is new.
+    fn begin(&mut self, entry: &(String, Identity)) -> bool {
+        let key = (entry.1.device, entry.1.inode);
+        let there = self.identities.entry(key).or_default();
+        let new = !there.contains(entry);
+        if new {
+            there.push(entry.clone());
+        }
+        new
+    }
+
+    /// Adds the beginning of a file that was read to its end.
+    fn end(&mut self, (name, from, digest): (String, u64, Vec<u8>)) {
+        let there = self.starts.entry(from).or_default();
+        there.entry(digest).or_default().push((self.ended, name));
+        self.ended += 1;
+    }
+
+    /// The name under which a file was read, if it is another one.
+    fn twin(&self, name: &str, identity: &Identity) -> Option<&str> {
+        let there = self.identities.get(&(identity.device, identity.inode))?;
+        let twin = |(other, known): &&(String, Identity)| {
+            other != name && known == identity && known.born.is_some()
+        };
+        there.iter().find(twin).map(|(other, _)| other.as_str())
+    }
+
+    /// The name of the first file that was read and began as this one does, if it is another one.
+    fn copied(&self, name: &str, path: &Path, length: u64) -> Option<&str> {
+        let long = self
+            .starts
+            .iter()
+            .filter(|(from, _)| length >= *from + TAIL);
+        let alike = long.filter_map(|(from, digests)| digests.get(&before(path, *from, TAIL)));
+        let others = alike.filter_map(|names| names.iter().find(|(_, other)| other != name));
+        others.min().map(|(_, other)| other.as_str())
+    }
 }
 
 impl Files {
@@ -39,7 +106,7 @@ impl Files {
         let out = &config.output;
         let standard = || PathBuf::from("/dev/stdout");
         Self {
-            known,
+            known: Known::new(known),
             fresh: Read::default(),
             outputs: vec![
                 out.releases.clone().unwrap_or_else(standard),
@@ -73,23 +140,17 @@ impl Files {
                 .accepting("Take it, or the link to it, out of what is read.")
                 .into());
             }
-            let twin = |(other, known): &&(String, Identity)| {
-                other != name && *known == identity && known.born.is_some()
-            };
-            if let Some((other, _)) = self.known.identities.iter().find(twin) {
+            if let Some(other) = self.known.twin(name, &identity) {
                 return Err(renamed(path, other));
             }
             let entry = (name.to_owned(), identity);
-            if !self.known.identities.contains(&entry) {
-                self.known.identities.push(entry.clone());
+            if self.known.begin(&entry) {
                 self.fresh.identities.push(entry);
             }
         }
         // what is gone on with was compared where it was left
         if offset == 0
-            && let Some((other, ..)) = self.known.starts.iter().find(|(other, from, digest)| {
-                other != name && facts.len() >= from + TAIL && before(path, *from, TAIL) == *digest
-            })
+            && let Some(other) = self.known.copied(name, path, facts.len())
         {
             return Err(renamed(path, other));
         }
@@ -105,7 +166,7 @@ impl Files {
         let digest = before(path, from, TAIL);
         if !digest.is_empty() {
             let start = (name.to_owned(), from, digest);
-            self.known.starts.push(start.clone());
+            self.known.end(start.clone());
             self.fresh.starts.push(start);
         }
     }

@@ -11,6 +11,7 @@
 pub mod analysis;
 pub mod clock;
 pub mod config;
+mod folder;
 mod identity;
 pub mod page;
 mod pending;

@@ -1,6 +1,6 @@
 //! Reading events, each with the place after which reading may start again.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::Watch;
 use super::config::{Format, Input, Source};
 use super::file_failed;
+use super::folder::{Folder, files};
 use super::identity::{Files, renamed, tail};
 use crate::failure::Failure;
 use crate::file::Identity;
@@ -21,6 +22,12 @@ use crate::outcome::Refusal;
 
 /// A line longer than this is a bad line; it is skipped without being held in memory.
 const LONGEST: usize = 1 << 20;
+
+/// The memory of a line up to this size is used again for the next one.
+const USUAL: usize = 1 << 12;
+
+/// What is read of a file at once.
+const BUFFER: usize = 1 << 16;
 
 /// A place between two lines: file name within the source, and bytes into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,6 +94,7 @@ pub struct Reader {
     source: Source,
     from: Place,
     open: Option<Open>,
+    folder: Folder,
     files: Files,
     /// Whether the line that was read last had no end, which may come yet.
     half: bool,
@@ -133,6 +141,7 @@ impl Reader {
             source: source.clone(),
             from,
             open: None,
+            folder: Folder::default(),
             files,
             half: false,
             watch: watch.clone(),
@@ -194,10 +203,19 @@ impl Reader {
         )
     }
 
+    /// Whether the next line starts at a place or behind it.
+    fn reached(&self, place: &Place) -> bool {
+        let (file, offset) = match &self.open {
+            Some(open) => (&open.name, open.offset),
+            None => (&self.from.file, self.from.offset),
+        };
+        (file, offset) >= (&place.file, place.offset)
+    }
+
     /// The next line, if it starts before the limit. [`Read1::End`] may be followed by more when the source grows.
     pub fn read(&mut self, limit: Option<&Place>) -> Result<Read1, Failure> {
         loop {
-            if limit.is_some_and(|l| self.place() >= *l) {
+            if limit.is_some_and(|l| self.reached(l)) {
                 return Ok(Read1::End);
             }
             if self.open.is_none() && !self.open_next()? {
@@ -222,7 +240,9 @@ impl Reader {
             };
             match open.line()? {
                 Line::Whole(bytes) => {
-                    if let Some(event) = self.parse(bytes) {
+                    let event = self.parse(&bytes);
+                    self.reuse(bytes);
+                    if let Some(event) = event {
                         return Ok(Read1::Line(place, event));
                     }
                 }
@@ -237,7 +257,7 @@ impl Reader {
                         Some(open) => open.rest()?,
                         None => Vec::new(),
                     };
-                    if let Some(event) = self.parse(bytes) {
+                    if let Some(event) = self.parse(&bytes) {
                         return Ok(Read1::Line(place, event));
                     }
                 }
@@ -258,16 +278,24 @@ impl Reader {
         }
     }
 
-    fn parse(&mut self, bytes: Vec<u8>) -> Option<Result<Row, Bad>> {
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(e) => {
-                let line = String::from_utf8_lossy(e.as_bytes()).into_owned();
-                return Some(Err(Bad {
-                    why: "not UTF-8",
-                    line,
-                }));
-            }
+    /// Gives the memory of a line that was looked at to the next one.
+    fn reuse(&mut self, mut line: Vec<u8>) {
+        if let Some(open) = &mut self.open
+            && open.begun.is_empty()
+            && line.capacity() <= USUAL
+        {
+            line.clear();
+            open.begun = line;
+        }
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Option<Result<Row, Bad>> {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            let line = String::from_utf8_lossy(bytes).into_owned();
+            return Some(Err(Bad {
+                why: "not UTF-8",
+                line,
+            }));
         };
         let line = text.trim_end_matches(['\n', '\r']);
         if line.trim().is_empty() {
@@ -303,9 +331,9 @@ impl Reader {
     fn parse_json(&self, line: &str) -> Result<Row, &'static str> {
         let value: serde_json::Value = serde_json::from_str(line).map_err(|_| "not JSON")?;
         let text = |key: &str| match value.get(key) {
-            Some(serde_json::Value::String(s)) => Some(s.clone()),
+            Some(serde_json::Value::String(s)) => Some(Cow::Borrowed(s.as_str())),
             Some(v @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => {
-                Some(v.to_string())
+                Some(Cow::Owned(v.to_string()))
             }
             _ => None,
         };
@@ -313,7 +341,7 @@ impl Reader {
         row(
             source,
             text(&source.time).as_deref(),
-            text(&source.state),
+            text(&source.state).as_deref(),
             source
                 .unit
                 .as_ref()
@@ -358,11 +386,11 @@ impl Reader {
     }
 
     /// The file after the open one.
-    fn later(&self) -> Result<Option<(String, PathBuf)>, Failure> {
+    fn later(&mut self) -> Result<Option<(String, PathBuf)>, Failure> {
         let (Some(open), Input::Path(path)) = (&self.open, &self.source.input) else {
             return Ok(None);
         };
-        Ok(files(path)?.into_iter().find(|f| f.0 > open.name))
+        self.folder.after(path, &open.name)
     }
 
     /// Moves to the next file, if there is one. The present one must still be the file that was opened, but may be gone when
@@ -419,7 +447,7 @@ impl Reader {
             Ok(Open {
                 name: name.to_owned(),
                 path: Some(path.to_owned()),
-                lines: Box::new(BufReader::new(file)),
+                lines: Box::new(BufReader::with_capacity(BUFFER, file)),
                 offset,
                 header,
                 begun: Vec::new(),
@@ -568,8 +596,11 @@ impl Open {
 
     /// The next complete line. A line without its end stays unread in a file (it may still be growing).
     fn line(&mut self) -> Result<Line, Failure> {
-        let path = self.path.clone().unwrap_or_else(|| "standard input".into());
-        let failed = |e| file_failed(&path, "events cannot be read", e);
+        let path = self.path.as_deref();
+        let failed = |e| {
+            let path = path.unwrap_or(Path::new("standard input"));
+            file_failed(path, "events cannot be read", e)
+        };
         if let Some(skipped) = &mut self.skipped {
             match skip(&mut self.lines, skipped) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Line::Waiting),
@@ -609,7 +640,7 @@ impl Open {
             // read it again when it is complete
             let mut file = File::open(path).map_err(failed)?;
             file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
-            self.lines = Box::new(BufReader::new(file));
+            self.lines = Box::new(BufReader::with_capacity(BUFFER, file));
             return Ok(Line::Partial);
         }
         self.offset += bytes.len() as u64;
@@ -666,51 +697,38 @@ pub(super) fn replaced(path: &Path) -> Failure {
         .into()
 }
 
-/// The files of a source with their names in it, in name order.
-pub(super) fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure> {
-    let failed = |e| file_failed(path, "events cannot be read", e);
-    if !path.is_dir() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        return Ok(VecDeque::from([(name.into_owned(), path.to_owned())]));
-    }
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if hidden || !entry.path().is_file() {
-            continue;
-        }
-        let Ok(name) = entry.file_name().into_string() else {
-            return Err(Refusal::policy(
-                "the name of this file is not UTF-8, so that it has no place in their order",
-            )
-            .in_file(&entry.path())
-            .accepting("Rename it.")
-            .into());
-        };
-        found.push((name, entry.path()));
-    }
-    found.sort();
-    Ok(found.into())
-}
-
 /// Fields of a line of CSV: commas, double quotes. None if the line is more than one record (a field with a line break inside is
 /// not supported, and a carriage return alone ends no line).
-fn split(line: &str) -> Option<Vec<String>> {
+fn split(line: &str) -> Option<Vec<Cow<'_, str>>> {
+    if plain(line) {
+        return Some(line.split(',').map(Cow::Borrowed).collect());
+    }
+    by_reader(line)
+}
+
+/// The same of any line.
+fn by_reader(line: &str) -> Option<Vec<Cow<'_, str>>> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .from_reader(line.as_bytes());
     let mut record = csv::StringRecord::new();
     let first = reader.read_record(&mut record);
-    let fields = record.iter().map(str::to_owned).collect();
+    let fields = record.iter().map(|f| Cow::Owned(f.to_owned())).collect();
     match (first, reader.read_record(&mut record)) {
         (Ok(true), Ok(false)) => Some(fields),
         _ => None,
     }
 }
 
-fn columns(source: &Source, header: &[String]) -> Option<Columns> {
+/// Whether only commas mean anything in a line: no quotes, no line breaks, no mark of the byte order (which is cut off) before it,
+/// and something is in it.
+fn plain(line: &str) -> bool {
+    let special = |b: u8| matches!(b, b'"' | b'\r' | b'\n');
+    !line.is_empty() && !line.starts_with('\u{feff}') && !line.bytes().any(special)
+}
+
+fn columns(source: &Source, header: &[Cow<'_, str>]) -> Option<Columns> {
     let find = |name: &String| header.iter().position(|h| h.trim() == name);
     Some(Columns {
         time: find(&source.time)?,
@@ -726,30 +744,31 @@ fn columns(source: &Source, header: &[String]) -> Option<Columns> {
     })
 }
 
-fn from_fields(source: &Source, columns: &Columns, fields: &[String]) -> Result<Row, &'static str> {
-    let get = |i: usize| fields.get(i).cloned();
+fn from_fields(
+    source: &Source,
+    columns: &Columns,
+    fields: &[Cow<'_, str>],
+) -> Result<Row, &'static str> {
+    let get = |i: usize| fields.get(i).map(AsRef::as_ref);
+    let of = |i: usize| Field::of(get(i).map(Cow::Borrowed));
     row(
         source,
-        get(columns.time).as_deref(),
+        get(columns.time),
         get(columns.state),
-        columns
-            .unit
-            .map_or(Field::Undeclared, |i| Field::of(get(i))),
-        columns
-            .count
-            .map_or(Field::Undeclared, |i| Field::of(get(i))),
+        columns.unit.map_or(Field::Undeclared, of),
+        columns.count.map_or(Field::Undeclared, of),
     )
 }
 
 /// A field: not declared, declared and missing (or empty), or there.
-enum Field {
+enum Field<'a> {
     Undeclared,
     Missing,
-    Text(String),
+    Text(Cow<'a, str>),
 }
 
-impl Field {
-    fn of(text: Option<String>) -> Self {
+impl<'a> Field<'a> {
+    fn of(text: Option<Cow<'a, str>>) -> Self {
         text.filter(|t| !t.trim().is_empty())
             .map_or(Self::Missing, Self::Text)
     }
@@ -770,9 +789,9 @@ fn number(text: &str) -> Option<i64> {
 fn row(
     source: &Source,
     time: Option<&str>,
-    state: Option<String>,
-    unit: Field,
-    count: Field,
+    state: Option<&str>,
+    unit: Field<'_>,
+    count: Field<'_>,
 ) -> Result<Row, &'static str> {
     let time = time
         .and_then(|t| t.trim().parse::<i64>().ok())
@@ -798,4 +817,37 @@ fn row(
         unit,
         count: count.ok_or("the count is not a whole number from 0 on")?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        /// Lines with nothing special in them are split as the CSV reader splits them; all others go to it.
+        #[test]
+        fn plain_lines_are_split_as_csv(
+            line in "\u{feff}?([a-c0-9 ,]|[,\"\r\n\t\0;'\\\\#]|[\u{feff}\u{a0}é𝄞]){0,12}",
+            plainer in "[ab,; 0-9é\t]{0,12}",
+        ) {
+            for line in [&line, &plainer] {
+                prop_assert_eq!(split(line), by_reader(line), "{:?}", line);
+            }
+        }
+    }
+
+    /// What is special is seen to be so, wherever it is.
+    #[test]
+    fn special_lines_are_not_plain() {
+        for line in ["", "\u{feff}a,b", "a,\"b\"", "a\rb", "a\nb", "a,b\""] {
+            assert!(!plain(line), "{line:?}");
+        }
+        for line in [" ", ",", "a,\u{feff}b", "1,s0,é"] {
+            assert!(plain(line), "{line:?}");
+        }
+    }
 }
