@@ -169,10 +169,31 @@ fn command(command: Command, json: bool) -> Result<(), Failure> {
                     path_of_bad_lines.display()
                 ));
             }
+            if let Some(file) = &ran.unfinished {
+                note(&format!(
+                    "the last line of {file} has no line end: it is read when it has one, or when a later file is there"
+                ));
+            }
+            if !ran.passed.is_empty() {
+                note(&format!(
+                    "never read, because files behind them in name order were: {}",
+                    few(&ran.passed)
+                ));
+            }
             Ok(())
         }
         Command::Ledger { action } => print(&ledger::carry_out(action, json)?),
     }
+}
+
+/// The first of some names, and how many more there are.
+fn few(names: &[String]) -> String {
+    let more = names.len().saturating_sub(3);
+    let first = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    if more == 0 {
+        return first;
+    }
+    format!("{first} and {more} more")
 }
 
 fn plan_accuracy(asked: PlanAccuracy, json: bool) -> Result<String, Failure> {

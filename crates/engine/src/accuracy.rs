@@ -104,15 +104,15 @@ fn line(resolved: &Resolved, entry: &Entry, rows: Option<f64>) -> Line {
         Some(KindSpec::RunningTotal(_))
     );
     let in_rho = totals && resolved.dataset.currency == Currency::Concentrated;
-    let budget = rational_to_f64(if in_rho {
-        &entry.payment.claim.amount
+    let part = rows.map(|n| n * entry.fraction);
+    let budget = rational_to_f64(&if in_rho {
+        entry.payment.claim.amount.clone()
     } else {
-        &entry.payment.epsilon
+        methods::epsilon(resolved, entry, &context, part)
     });
     let setting = Setting {
         context: context.clone(),
     };
-    let part = rows.map(|n| n * entry.fraction);
     let question = question(resolved, entry, part);
     let error = question.as_ref().and_then(|q| q.error(budget, &setting));
     let for_half = error

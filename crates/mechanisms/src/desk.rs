@@ -50,6 +50,11 @@ pub enum DeskError {
     Noise(#[from] reticent_noise::NoiseError),
 }
 
+/// A primitive does not fit what it is applied to.
+pub(crate) fn misuse(text: impl Into<String>) -> DeskError {
+    DeskError::Misuse(text.into())
+}
+
 /// Entries of one mechanism's folds: a gigabyte.
 pub(crate) const MOST_ENTRIES: usize = 1 << 26;
 
@@ -59,7 +64,7 @@ pub(crate) fn fits(folds: &[Fold]) -> Result<(), DeskError> {
     if entries <= MOST_ENTRIES {
         return Ok(());
     }
-    Err(DeskError::Misuse(format!(
+    Err(misuse(format!(
         "{entries} cells are too many; at most {MOST_ENTRIES} fit"
     )))
 }
@@ -107,7 +112,7 @@ impl<'a> Desk<'a> {
         passes: u32,
     ) -> Result<Self, DeskError> {
         if unit.max_rows() > context.rows_per_unit {
-            return Err(DeskError::Misuse(format!(
+            return Err(misuse(format!(
                 "a unit contributes up to {} rows, but the price is for {}",
                 unit.max_rows(),
                 context.rows_per_unit
@@ -194,7 +199,7 @@ impl<'a> Desk<'a> {
         self.states
             .get(id.0)
             .cloned()
-            .ok_or_else(|| DeskError::Misuse(format!("there is no fold {}", id.0)))
+            .ok_or_else(|| misuse(format!("there is no fold {}", id.0)))
     }
 
     /// Pays for a purchase: its leaves must be the next declared ones, exactly.

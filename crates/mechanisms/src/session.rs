@@ -68,7 +68,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::context::Context;
-use crate::desk::{DeskError, fits};
+use crate::desk::{fits, misuse};
 use crate::door::{Body, DoorError, Private, Receipt, Release, Ticket};
 use crate::fold::Fold;
 use crate::primitives::{Change, Crossing, Layers, Machine, Test, ThresholdTests};
@@ -273,10 +273,6 @@ fn payload(request: RequestId, body: &Body) -> Result<Vec<u8>, DoorError> {
         request,
         reason: e.to_string(),
     })
-}
-
-fn misuse(text: &str) -> DeskError {
-    DeskError::Misuse(text.to_owned())
 }
 
 /// Exact in the range of i64, text beyond.

@@ -151,7 +151,7 @@ const TRUSTED: &[&str] = &[
 
 /// The aims are 5,000 code lines for the foundation and 9,000 for everything; ARCHITECTURE.md says where we stand. This number
 /// may only go down, but for a new paid primitive, a new kind of column, (once each) records kept from the first reading and ledgers that only their owner can read.
-const TRUSTED_LINES: usize = 11_699;
+const TRUSTED_LINES: usize = 11_688;
 
 /// Ordinary crates that trusted code calls: functions of their arguments, or the proofs that mention them are void.
 const PURE: &[&str] = &[

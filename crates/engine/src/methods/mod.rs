@@ -4,13 +4,17 @@ mod models;
 
 use std::collections::BTreeMap;
 
-use reticent_accounting::{AccountingError, Currency, Event, Rational, rational_to_f64};
+use reticent_accounting::exp::sqrt_lower;
+use reticent_accounting::{
+    AccountingError, Currency, Event, Rational, floor_to_grid, grid_bits, rational_to_f64,
+};
 use reticent_mechanisms::fold::Fold;
 use reticent_mechanisms::primitives::Payment as MomentsPayment;
 use reticent_mechanisms::program::{Expr, Scope};
 use reticent_mechanisms::rows::{Kind, Schema};
 use reticent_mechanisms::{Answer, Context, Desk, DeskError, Mechanism};
 use reticent_statistics::accuracy::Question;
+use reticent_statistics::range::RangeScales;
 use reticent_statistics::simple::{self, AxisCut, AxisSpec, Bisect};
 use reticent_statistics::{
     DesignSpec, Facts, Prepared, Score, StatisticsError, auc, binned, features, histogram, linear,
@@ -28,13 +32,83 @@ use crate::kinds::{
 };
 use crate::model::{Examined, Model, TextWeights};
 use crate::outcome::Refusal;
+use crate::plan::ReleaseSpec;
 use crate::resolve::{Entry, Resolved};
 use crate::tokens::Tokens;
 
 /// The row program's terms and the mechanism of a release. `rows` is the public or released number of rows of
 /// its row set; `models` what it is computed from besides the rows.
-#[allow(clippy::too_many_lines, reason = "one arm per kind")]
 pub(crate) fn prepare(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    rows: Option<f64>,
+    models: &[Examined],
+) -> Result<Prepared, Refusal> {
+    fit(resolved, entry, context, rows, models).map(|(prepared, _)| prepared)
+}
+
+/// The ε of a release that needs no models: the one that it is written for, or what fits its ρ.
+pub(crate) fn epsilon(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    rows: Option<f64>,
+) -> Rational {
+    fit(resolved, entry, context, rows, &[])
+        .map_or_else(|_| entry.payment.epsilon.clone(), |(_, epsilon)| epsilon)
+}
+
+/// Steps towards a ρ; one is enough where every cost grows with the square of ε.
+const FITS: usize = 3;
+
+/// Where a plan gives ρ, a release gets the largest ε at which its steps cost no more: √(2ρ) is what one step may have, but k equal ones cost the k-th part of that,
+/// and choices by the exponential mechanism a quarter. Whatever is built here, the door takes no more than was paid.
+fn fit(
+    resolved: &Resolved,
+    entry: &Entry,
+    context: &Context,
+    rows: Option<f64>,
+    models: &[Examined],
+) -> Result<(Prepared, Rational), Refusal> {
+    let mut entry = entry.clone();
+    let mut best = made(resolved, &entry, context, rows, models)?;
+    let mut epsilon = entry.payment.epsilon.clone();
+    let in_rho = |spec: &ReleaseSpec| {
+        let printed = matches!(&spec.kind, KindSpec::Bounds(s) if s.scales == RangeScales::Printed);
+        spec.budget.rho.is_some() && !printed
+    };
+    if context.currency != Currency::Concentrated || !entry.spec.as_ref().is_some_and(in_rho) {
+        return Ok((best, epsilon));
+    }
+    let paid = entry.payment.claim.amount.clone();
+    let cost = |prepared: &Prepared| {
+        let price = prepared.mechanism.event(context).ok()?;
+        let price = price.price(Currency::Concentrated).ok()?;
+        let cost = price.under(context.relation)?;
+        (!cost.amount.is_zero()).then(|| cost.amount.clone())
+    };
+    for _ in 0..FITS {
+        let Some(before) = cost(&best).filter(|c| *c < paid) else {
+            break;
+        };
+        let larger = &epsilon * sqrt_lower(&(&paid / &before));
+        let larger = floor_to_grid(&larger, grid_bits(&larger));
+        entry.payment.epsilon = larger.clone();
+        let Ok(next) = made(resolved, &entry, context, rows, models) else {
+            break;
+        };
+        if !cost(&next).is_some_and(|now| before < now && now <= paid) {
+            break;
+        }
+        (best, epsilon) = (next, larger);
+    }
+    Ok((best, epsilon))
+}
+
+/// What is written in a plan, at the ε of its payment.
+#[allow(clippy::too_many_lines, reason = "one arm per kind")]
+fn made(
     resolved: &Resolved,
     entry: &Entry,
     context: &Context,
@@ -324,8 +398,8 @@ pub(crate) fn expected(
     rows: Option<f64>,
 ) -> Option<String> {
     let rows = rows.map(|n| n * entry.fraction);
+    let epsilon = &epsilon(resolved, entry, context, rows);
     let facts = facts(resolved, context, rows);
-    let epsilon = &entry.payment.epsilon;
     let schema = &*resolved.dataset.schema;
     let named = Named::of(&resolved.dataset);
     let Some(spec) = &entry.spec else {

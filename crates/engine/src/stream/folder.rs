@@ -28,6 +28,22 @@ pub(super) fn files(path: &Path) -> Result<VecDeque<(String, PathBuf)>, Failure>
     Ok(found.into())
 }
 
+/// Names of what is in a folder and is no folder, also of what cannot be reached now.
+pub(super) fn entries(path: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    if path.is_dir() {
+        // one that cannot be listed is an error elsewhere
+        let _ = each(path, |entry| {
+            if !entry.path().is_dir() {
+                found.extend(entry.file_name().into_string());
+            }
+            Ok(())
+        });
+    }
+    found.sort();
+    found
+}
+
 /// Looks at what is in a folder and not hidden.
 fn each(
     folder: &Path,

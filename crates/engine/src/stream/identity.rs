@@ -117,6 +117,12 @@ impl Files {
         }
     }
 
+    /// Whether a file of this name was begun.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let mut all = self.known.identities.values().flatten();
+        all.any(|(known, _)| known == name)
+    }
+
     /// Read since this was last asked.
     pub fn fresh(&mut self) -> Read {
         std::mem::take(&mut self.fresh)
@@ -159,11 +165,16 @@ impl Files {
 
     /// Notes how a file begins, of which this much was told after its header: another that begins so is a copy of it. Short files may be
     /// alike by chance, or by one event; they are known by what they are only.
-    pub(super) fn left(&mut self, name: &str, path: &Path, (from, offset): (u64, u64)) {
+    pub(super) fn left(
+        &mut self,
+        name: &str,
+        open: (&fs::File, &Path),
+        (from, offset): (u64, u64),
+    ) {
         if offset < from.saturating_add(TAIL) {
             return;
         }
-        let digest = before(path, from, TAIL);
+        let digest = piece(open, from, TAIL);
         if !digest.is_empty() {
             let start = (name.to_owned(), from, digest);
             self.known.end(start.clone());
@@ -174,12 +185,15 @@ impl Files {
     /// Fails if the file in which an earlier run stopped cannot be gone on with: it is gone, or has not in it what was read of it.
     pub fn resume(input: &Input, progress: &Progress) -> Result<(), Failure> {
         let place = &progress.place;
-        let Input::Path(path) = input else {
-            return Ok(());
-        };
         if place.file.is_empty() {
             return Ok(());
         }
+        let Input::Path(path) = input else {
+            return Err(Refusal::policy(format!("this stream was read from files, the last one `{}`; what they held of open ticks is stored, and would count again if it were sent once more", place.file))
+                .for_key("source.path")
+                .accepting("Go on with the files.")
+                .into());
+        };
         let there = files(path)?;
         let Some((_, file)) = there.iter().find(|f| f.0 == place.file) else {
             return Err(Refusal::policy(format!("`{}`, which was read last, is gone, and with it events that may have come to it since", place.file))
@@ -200,6 +214,30 @@ impl Files {
 pub(super) fn tail(path: &Path, offset: u64) -> Vec<u8> {
     let from = offset.saturating_sub(TAIL);
     before(path, from, offset - from)
+}
+
+/// [`tail`] of a file that is open, whatever its name leads to by now.
+pub(super) fn tail_of(file: &fs::File, path: &Path, offset: u64) -> Vec<u8> {
+    let from = offset.saturating_sub(TAIL);
+    piece((file, path), from, offset - from)
+}
+
+/// Digest of so many bytes of an open file; nothing if they are not there.
+fn piece((file, path): (&fs::File, &Path), from: u64, bytes: u64) -> Vec<u8> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileExt;
+        let _ = path;
+        let mut read = vec![0; usize::try_from(bytes).unwrap_or(0)];
+        let all = file.read_exact_at(&mut read, from);
+        all.map_or_else(|_| Vec::new(), |()| Sha256::digest(&read).to_vec())
+    }
+    #[cfg(not(unix))]
+    {
+        // reading here would move the place at which the events are read
+        let _ = file;
+        before(path, from, bytes)
+    }
 }
 
 /// Digest of so many bytes from a place on; nothing if they cannot be read.

@@ -45,7 +45,7 @@ pub struct Options {
 }
 
 /// What a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
     /// Ticks released in all, earlier runs included.
     pub ticks: i64,
@@ -55,6 +55,10 @@ pub struct Running {
     pub bad: u64,
     /// How many of them could not be written to the file of bad lines either.
     pub unwritten: u64,
+    /// The file whose last line has no end: it was left for when it has.
+    pub unfinished: Option<String>,
+    /// What is in the folder, was never read, and never will be, because what comes behind it in name order was.
+    pub passed: Vec<String>,
 }
 
 /// A paid session, or a simulation.
@@ -177,12 +181,10 @@ pub fn run(
     if standard {
         running.patience = running.now().saturating_add(config.source.grace);
     }
-    running.read(&mut Reader::new(
-        &config.source,
-        from,
-        files,
-        &options.watch,
-    ))
+    let source = &config.source;
+    let complete = config.ticks.end.is_some() && !source.follow;
+    let mut reader = Reader::new(source, from, files, &options.watch).complete(complete);
+    running.read(&mut reader)
 }
 
 fn damaged(config: &Config) -> Failure {
@@ -377,6 +379,8 @@ impl Loop<'_> {
             new: self.next - self.first,
             bad: self.bad,
             unwritten: self.unwritten,
+            unfinished: reader.unfinished().map(str::to_owned),
+            passed: reader.passed(),
         })
     }
 
@@ -384,7 +388,7 @@ impl Loop<'_> {
     fn pause(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let place = self.unread.take().unwrap_or_else(|| reader.place());
         // what is judged while a mark is in doubt is judged again once it is not
-        let sure = self.suspect.is_none() && !reader.half();
+        let sure = self.suspect.is_none();
         if self.config.source.input != Input::Standard && place != self.saved && sure {
             let progress = Progress {
                 ticks: self.next,

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::clock::Watch;
 use super::config::{Format, Input, Source};
 use super::file_failed;
-use super::folder::{Folder, files};
-use super::identity::{Files, renamed, tail};
+use super::folder::{Folder, entries, files};
+use super::identity::{Files, renamed, tail_of};
 use crate::failure::Failure;
 use crate::file::Identity;
 use crate::outcome::Refusal;
@@ -96,8 +96,8 @@ pub struct Reader {
     open: Option<Open>,
     folder: Folder,
     files: Files,
-    /// Whether the line that was read last had no end, which may come yet.
-    half: bool,
+    /// Whether nothing will be added: the last line then needs no end of its own.
+    complete: bool,
     watch: Watch,
     /// When what standard input gave last had come, or up to when it was silent.
     arrived: Arc<AtomicI64>,
@@ -112,7 +112,7 @@ struct Open {
     path: Option<PathBuf>,
     lines: Box<dyn BufRead + Send>,
     offset: u64,
-    header: Option<Columns>,
+    header: Header,
     /// The beginning of a line of standard input that has not come in whole.
     begun: Vec<u8>,
     /// Bytes of a line that is too long, while its end is looked for.
@@ -121,8 +121,40 @@ struct Open {
     header_end: u64,
     /// What tells this file from another of its name.
     identity: Option<Identity>,
+    /// The file itself, whatever its name leads to by now; `None` for standard input.
+    file: Option<File>,
     /// What it had before the place at which it ended when it was looked at last.
     ended: Option<Vec<u8>>,
+    /// Whether its last line had no end when it was looked at last.
+    half: bool,
+}
+
+/// What is known of the header of a file of CSV.
+///
+/// It is the first line with something on it, but for remarks (`#`); if that names other fields the file has none. A later line never is one:
+/// an event that reads like a header must not decide about those behind it.
+enum Header {
+    Unread,
+    None,
+    Columns(Columns),
+}
+
+impl Header {
+    /// After a line with something on it.
+    fn of(source: &Source, line: &str) -> Self {
+        if line.starts_with('#') {
+            return Self::Unread;
+        }
+        let found = split(line).and_then(|fields| columns(source, &fields));
+        found.map_or(Self::None, Self::Columns)
+    }
+
+    /// After a line that cannot be read.
+    fn none(&mut self) {
+        if matches!(self, Self::Unread) {
+            *self = Self::None;
+        }
+    }
 }
 
 /// Which column holds what.
@@ -143,7 +175,7 @@ impl Reader {
             open: None,
             folder: Folder::default(),
             files,
-            half: false,
+            complete: false,
             watch: watch.clone(),
             arrived: Arc::new(AtomicI64::new(i64::MIN)),
         }
@@ -170,9 +202,31 @@ impl Reader {
         })
     }
 
-    /// Whether the line that was read last may be half a line: it is to be read again.
-    pub fn half(&self) -> bool {
-        self.half
+    /// A source to which nothing will be added: its last line needs no end of its own.
+    #[must_use]
+    pub fn complete(mut self, complete: bool) -> Self {
+        self.complete = complete;
+        self
+    }
+
+    /// The file whose last line has no end, and was left for when it has.
+    pub fn unfinished(&self) -> Option<&str> {
+        let open = self.open.as_ref()?;
+        let half = open.skipped.is_some() || open.half;
+        half.then_some(open.name.as_str())
+    }
+
+    /// What is in the folder and was not read, although what comes behind it in name order was: it never will be.
+    pub fn passed(&self) -> Vec<String> {
+        let (Some(open), Input::Path(path)) = (&self.open, &self.source.input) else {
+            return Vec::new();
+        };
+        if open.identity.is_none() {
+            // what was read is not known here
+            return Vec::new();
+        }
+        let before = |name: &String| *name < open.name && !self.files.knows(name);
+        entries(path).into_iter().filter(before).collect()
     }
 
     fn path(&self) -> PathBuf {
@@ -180,11 +234,11 @@ impl Reader {
         path.unwrap_or_default()
     }
 
-    /// What tells the file that is read now from another of its name.
+    /// What tells the file that is read now from another of its name; read from the file itself, which may have another name by now.
     pub fn tail(&self, place: &Place) -> Vec<u8> {
         let open = self.open.as_ref().filter(|o| o.name == place.file);
-        let path = open.and_then(|o| o.path.as_ref());
-        path.map_or_else(Vec::new, |path| tail(path, place.offset))
+        open.and_then(|open| open.file.as_ref().zip(open.path.as_deref()))
+            .map_or_else(Vec::new, |(file, path)| tail_of(file, path, place.offset))
     }
 
     /// What was read and must not be.
@@ -247,11 +301,11 @@ impl Reader {
                     }
                 }
                 Line::TooLong => {
+                    open.header.none();
                     return Ok(Read1::Line(place, Err(Bad::too_long())));
                 }
                 Line::Waiting => return Ok(Read1::Wait),
-                Line::Partial if !self.source.follow || self.later()?.is_some() => {
-                    self.half = self.later()?.is_none();
+                Line::Partial if self.complete || self.later()?.is_some() => {
                     // nothing will be added: the last line has no end of its own
                     let bytes = match &mut self.open {
                         Some(open) => open.rest()?,
@@ -261,10 +315,10 @@ impl Reader {
                         return Ok(Read1::Line(place, event));
                     }
                 }
-                Line::PartialLong if !self.source.follow || self.later()?.is_some() => {
-                    self.half = self.later()?.is_none();
+                Line::PartialLong if self.complete || self.later()?.is_some() => {
                     if let Some(open) = &mut self.open {
                         open.offset += open.skipped.take().unwrap_or(0);
+                        open.header.none();
                     }
                     return Ok(Read1::Line(place, Err(Bad::too_long())));
                 }
@@ -292,6 +346,9 @@ impl Reader {
     fn parse(&mut self, bytes: &[u8]) -> Option<Result<Row, Bad>> {
         let Ok(text) = std::str::from_utf8(bytes) else {
             let line = String::from_utf8_lossy(bytes).into_owned();
+            if let Some(open) = &mut self.open {
+                open.header.none();
+            }
             return Some(Err(Bad {
                 why: "not UTF-8",
                 line,
@@ -304,21 +361,21 @@ impl Reader {
         let event = match self.source.format {
             Format::Jsonl => self.parse_json(line),
             Format::Csv => {
-                let fields = split(line);
                 let open = self.open.as_mut()?;
-                match (&open.header, fields) {
-                    (_, None) => Err("not one record of CSV"),
-                    (None, Some(fields)) => {
-                        let header = columns(&self.source, &fields);
-                        let failed = header.is_none();
-                        open.header = header;
-                        open.header_end = open.offset;
-                        if !failed {
-                            return None;
-                        }
-                        Err("a header without the declared fields")
+                if matches!(open.header, Header::Unread) {
+                    open.header = Header::of(&self.source, line);
+                    open.header_end = open.offset;
+                    if matches!(open.header, Header::Columns(_)) {
+                        return None;
                     }
-                    (Some(columns), Some(fields)) => from_fields(&self.source, columns, &fields),
+                }
+                match (&open.header, split(line)) {
+                    (Header::Columns(columns), Some(fields)) => {
+                        from_fields(&self.source, columns, &fields)
+                    }
+                    (Header::Columns(_), None) => Err("not one record of CSV"),
+                    (Header::Unread, _) => Err("a remark before the header"),
+                    (Header::None, _) => Err("in a file without a header of the declared fields"),
                 }
             }
         };
@@ -329,6 +386,7 @@ impl Reader {
     }
 
     fn parse_json(&self, line: &str) -> Result<Row, &'static str> {
+        let line = line.trim_start_matches('\u{feff}');
         let value: serde_json::Value = serde_json::from_str(line).map_err(|_| "not JSON")?;
         let text = |key: &str| match value.get(key) {
             Some(serde_json::Value::String(s)) => Some(Cow::Borrowed(s.as_str())),
@@ -337,15 +395,22 @@ impl Reader {
             }
             _ => None,
         };
+        // other numbers were rounded when they were read: different names would become one
+        let exact = |key: &str| match value.get(key) {
+            Some(serde_json::Value::Number(n)) if n.is_f64() => {
+                Err("a state or unit that is a number is whole and below 2^64, or written as text")
+            }
+            _ => Ok(text(key)),
+        };
         let source = &self.source;
         row(
             source,
             text(&source.time).as_deref(),
-            text(&source.state).as_deref(),
-            source
-                .unit
-                .as_ref()
-                .map_or(Field::Undeclared, |u| Field::of(text(u))),
+            exact(&source.state)?.as_deref(),
+            match &source.unit {
+                None => Field::Undeclared,
+                Some(unit) => Field::of(exact(unit)?),
+            },
             source
                 .count
                 .as_ref()
@@ -362,12 +427,14 @@ impl Reader {
                     path: None,
                     lines: Box::new(Fed::new(&self.watch, &self.arrived)),
                     offset: 0,
-                    header: None,
+                    header: Header::Unread,
                     begun: Vec::new(),
                     skipped: None,
                     header_end: 0,
                     identity: None,
+                    file: None,
                     ended: None,
+                    half: false,
                 });
                 Ok(true)
             }
@@ -400,10 +467,7 @@ impl Reader {
         if let Some(open) = &self.open {
             open.unchanged(later.is_some())?;
             // what came before the later file was begun, after this one had been read to its end
-            let grown = open
-                .path
-                .as_ref()
-                .and_then(|path| std::fs::metadata(path).ok());
+            let grown = open.file.as_ref().and_then(|file| file.metadata().ok());
             let read = open.offset + open.skipped.unwrap_or(0);
             if later.is_some() && grown.is_some_and(|facts| facts.len() > read) {
                 return Ok(true);
@@ -416,10 +480,10 @@ impl Reader {
             }
         }
         if let Some(open) = self.open.as_ref().filter(|_| later.is_some())
-            && let Some(path) = &open.path
+            && let (Some(file), Some(path)) = (&open.file, &open.path)
         {
             let told = (open.header_end, open.offset);
-            self.files.left(&open.name, path, told);
+            self.files.left(&open.name, (file, path), told);
         }
         let Some((name, file)) = later else {
             let tail = self.tail(&self.place());
@@ -435,49 +499,54 @@ impl Reader {
     /// Opens a file at an offset; a CSV header is looked for in what is before it, as it was when that was read.
     fn open_file(&mut self, name: &str, path: &Path, offset: u64) -> Result<Open, Failure> {
         let failed = |e| file_failed(path, "events cannot be read", e);
-        let facts = std::fs::metadata(path).map_err(failed)?;
+        let file = File::open(path).map_err(failed)?;
+        let facts = file.metadata().map_err(failed)?;
         self.files.admit(name, path, (&facts, offset))?;
-        let open = |offset, header| -> Result<Open, Failure> {
-            let mut file = File::open(path).map_err(failed)?;
-            let facts = file.metadata().map_err(failed)?;
-            if facts.len() < offset {
-                return Err(replaced(path));
-            }
-            file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-            Ok(Open {
-                name: name.to_owned(),
-                path: Some(path.to_owned()),
-                lines: Box::new(BufReader::with_capacity(BUFFER, file)),
-                offset,
-                header,
-                begun: Vec::new(),
-                skipped: None,
-                header_end: 0,
-                identity: Identity::of(&facts),
-                ended: None,
-            })
-        };
-        if self.source.format != Format::Csv {
-            return open(offset, None);
+        if facts.len() < offset {
+            return Err(replaced(path));
         }
-        let (mut before, mut header) = (open(0, None)?, None);
-        while header.is_none() && before.offset < offset {
-            match before.line()? {
-                Line::Whole(bytes) => header = self.header(bytes),
-                Line::TooLong | Line::Waiting => {}
-                Line::Partial => header = self.header(before.rest()?),
+        let mut open = Open {
+            name: name.to_owned(),
+            path: Some(path.to_owned()),
+            lines: Box::new(BufReader::new(std::io::empty())),
+            offset: 0,
+            header: Header::Unread,
+            begun: Vec::new(),
+            skipped: None,
+            header_end: 0,
+            identity: Identity::of(&facts),
+            file: Some(file),
+            ended: None,
+            half: false,
+        };
+        open.go_to(0)?;
+        while self.source.format == Format::Csv
+            && matches!(open.header, Header::Unread)
+            && open.offset < offset
+        {
+            match open.line()? {
+                Line::Whole(bytes) => self.header(&mut open, &bytes),
+                Line::Partial => {
+                    let bytes = open.rest()?;
+                    self.header(&mut open, &bytes);
+                }
+                Line::TooLong => open.header.none(),
+                Line::Waiting => {}
                 Line::PartialLong | Line::End => break,
             }
+            open.header_end = open.offset.min(offset);
         }
-        let mut open = open(offset, header)?;
-        open.header_end = before.offset.min(offset);
+        open.go_to(offset)?;
         Ok(open)
     }
 
-    /// Where the fields are, if this line is a header.
-    fn header(&self, line: Vec<u8>) -> Option<Columns> {
-        let text = String::from_utf8(line).ok()?;
-        columns(&self.source, &split(text.trim_end_matches(['\n', '\r']))?)
+    /// Takes in a line that was read before.
+    fn header(&self, open: &mut Open, line: &[u8]) {
+        match std::str::from_utf8(line) {
+            Ok(line) if line.trim().is_empty() => {}
+            Ok(line) => open.header = Header::of(&self.source, line.trim_end_matches(['\n', '\r'])),
+            Err(_) => open.header.none(),
+        }
     }
 }
 
@@ -576,6 +645,22 @@ enum Line {
 }
 
 impl Open {
+    /// Reads on from an offset, in the file that was opened.
+    fn go_to(&mut self, offset: u64) -> Result<(), Failure> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let path = self.path.clone().unwrap_or_default();
+        let failed = |e| file_failed(&path, "events cannot be read", e);
+        let mut file = file.try_clone().map_err(failed)?;
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        self.lines = Box::new(BufReader::with_capacity(BUFFER, file));
+        self.offset = offset;
+        self.begun.clear();
+        self.skipped = None;
+        Ok(())
+    }
+
     /// Fails if the file was cut or replaced since it was opened, or is gone, unless that may be.
     fn unchanged(&self, may_be_gone: bool) -> Result<(), Failure> {
         let Some(path) = &self.path else {
@@ -624,6 +709,7 @@ impl Open {
             read => read.map_err(failed)?,
         };
         let bytes = std::mem::take(&mut self.begun);
+        self.half = false;
         if bytes.is_empty() {
             return Ok(Line::End);
         }
@@ -632,15 +718,14 @@ impl Open {
                 self.skipped = Some(LONGEST as u64);
                 return self.line();
             }
-            let Some(path) = &self.path else {
+            if self.file.is_none() {
                 // the last line of standard input
                 self.offset += bytes.len() as u64;
                 return Ok(Line::Whole(bytes));
-            };
+            }
             // read it again when it is complete
-            let mut file = File::open(path).map_err(failed)?;
-            file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
-            self.lines = Box::new(BufReader::with_capacity(BUFFER, file));
+            self.half = true;
+            self.go_to(self.offset)?;
             return Ok(Line::Partial);
         }
         self.offset += bytes.len() as u64;
@@ -656,6 +741,7 @@ impl Open {
             .read_until(b'\n', &mut bytes)
             .map_err(|e| file_failed(&path, "events cannot be read", e))?;
         self.offset += bytes.len() as u64;
+        self.half = false;
         Ok(bytes)
     }
 }

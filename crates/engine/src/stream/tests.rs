@@ -318,19 +318,20 @@ fn growing_files_are_watched() {
     assert!(later.read(None).is_err());
 }
 
-/// A restart finds the header where the first run found it: behind blank lines, comments, lines that are no text and ones
-/// that are too long.
+/// The header is the first line with something on it, but for remarks; a restart finds it again. Where that line is none, no later one is.
 #[test]
-fn a_header_further_down_is_found_again() {
+fn a_file_has_one_place_for_its_header() {
     let long = format!("{}time,state\n", "x".repeat(1 << 20));
-    let before: [&[u8]; 5] = [
-        b"",
-        b"\n",
-        b"# times in seconds\n\n",
-        b"\xff\xfe,\n",
-        long.as_bytes(),
+    let before: [(&[u8], bool); 7] = [
+        (b"", true),
+        (b"\n", true),
+        (b"# times in seconds\n\n", true),
+        (b"\xef\xbb\xbf", true),
+        (b"\xff\xfe,\n", false),
+        (long.as_bytes(), false),
+        (b"0,a\n", false),
     ];
-    for start in before {
+    for (start, found) in before {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("events.csv");
         let mut open = config(folder.path(), |t| t.replace("epsilon = 1", "epsilon = 1e9"));
@@ -339,10 +340,52 @@ fn a_header_further_down_is_found_again() {
         fs::write(&file, &text).unwrap();
         let bad = go(&open, &simulated()).unwrap().bad;
         fs::write(&file, [&text[..], b"29,b\n31,a\n32,a\n45,a\n"].concat()).unwrap();
-        assert_eq!(go(&open, &simulated()).unwrap().bad, 0, "{bad}");
+        let more = go(&open, &simulated()).unwrap().bad;
+        assert_eq!(more == 0, found, "{bad}");
         let counts: Vec<_> = lines(folder.path()).into_iter().map(|l| l.noisy).collect();
         let want = [[1, 0], [1, 0], [0, 2], [2, 0]].map(|c| c.map(Some).to_vec());
+        let want = if found { &want[..] } else { &[] };
         assert_eq!(counts, want, "{:?}", start.get(..20));
+    }
+}
+
+/// A unit that is a number is the one that was written, or a bad line: two people never become one.
+#[test]
+fn numbers_that_are_units_are_exact() {
+    for (unit, other, bad) in [
+        (
+            "123456789012345678901234567890123",
+            "123456789012345678901234567890124",
+            2,
+        ),
+        ("1.5", "2.5", 2),
+        ("1e3", "2e3", 2),
+        ("18446744073709551614", "18446744073709551615", 0),
+        ("-7", "-8", 0),
+        (
+            "\"123456789012345678901234567890123\"",
+            "\"123456789012345678901234567890124\"",
+            0,
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        // a mark of the byte order before the first line
+        let text = format!(
+            "\u{feff}{{\"time\": 1, \"state\": \"a\", \"who\": {unit}}}\n{{\"time\": 2, \"state\": \"b\", \"who\": {other}}}\n"
+        );
+        fs::write(folder.path().join("events.csv"), text).unwrap();
+        let config = config(folder.path(), |t| {
+            t.replace("epsilon = 1", "epsilon = 1e9")
+                .replace("\"csv\"", "\"jsonl\"")
+                .replace("path =", "unit = \"who\"\npath =")
+        });
+        assert_eq!(go(&config, &simulated()).unwrap().bad, bad, "{unit}");
+        let want = if bad == 0 {
+            [Some(1), Some(1)]
+        } else {
+            [Some(0); 2]
+        };
+        assert_eq!(lines(folder.path())[0].noisy, want, "{unit}");
     }
 }
 
@@ -755,7 +798,12 @@ fn growing_folders_are_read_in_order() {
         Files::default(),
         &Watch::default(),
     );
+    // it may be half a line as long as the end is not declared
+    assert_eq!(whole.read(None).unwrap(), Read1::End);
+    assert_eq!(whole.unfinished(), Some("4.jsonl"));
+    let mut whole = whole.complete(true);
     assert_eq!(time(whole.read(None).unwrap()), 5);
+    assert_eq!(whole.unfinished(), None);
     assert_eq!(whole.read(None).unwrap(), Read1::End);
 }
 

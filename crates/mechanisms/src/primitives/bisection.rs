@@ -10,7 +10,7 @@ use reticent_noise::{Cauchy, Cell, LogWeights};
 use super::cells::{Layers, grid};
 use super::smooth::Smoothness;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 
 /// How one boundary is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,12 +105,12 @@ impl Bisection {
         let inside = self.levels.iter().all(|a| 0 < *a && *a < self.denominator);
         let increasing = self.levels.iter().is_sorted_by(|a, b| a < b);
         if !inside || !increasing || self.levels.is_empty() {
-            return Err(DeskError::Misuse(
-                "the levels of quantiles must increase strictly between 0 and 1".to_owned(),
+            return Err(misuse(
+                "the levels of quantiles must increase strictly between 0 and 1",
             ));
         }
         if self.losses.iter().any(|e| *e < Rational::ZERO) {
-            return Err(DeskError::Misuse("a loss is negative".to_owned()));
+            return Err(misuse("a loss is negative"));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::desk::DeskError;
+use crate::desk::{DeskError, misuse};
 use crate::fold::{CellSum, Cut, Fold, State, cells};
 
 /// The shape of a grid.
@@ -25,7 +25,7 @@ pub(super) fn grid(fold: &Fold) -> Result<Grid<'_>, DeskError> {
                 sum: sum.as_ref(),
             })
         }
-        _ => Err(DeskError::Misuse("this step needs a grid".to_owned())),
+        _ => Err(misuse("this step needs a grid")),
     }
 }
 
@@ -72,9 +72,7 @@ pub(super) fn arranged(
         })
         .collect::<Option<Vec<i128>>>()
         .filter(|p| p.len() == counts.len());
-    placed.ok_or_else(|| {
-        DeskError::Misuse("an order of cells must name every cell exactly once".to_owned())
-    })
+    placed.ok_or_else(|| misuse("an order of cells must name every cell exactly once"))
 }
 
 /// Prefix sums over the first axis of a grid (others pooled), or the items of a [`Fold::Items`].
@@ -124,7 +122,7 @@ impl Layers {
             {
                 Ok(to.saturating_sub(*from))
             }
-            _ => Err(DeskError::Misuse(format!(
+            _ => Err(misuse(format!(
                 "{}..{} is not a range of the {} {}",
                 range.start,
                 range.end,

@@ -8,7 +8,7 @@ use reticent_noise::Lattice;
 use super::cells::{Grid, grid};
 use super::payment::{additive, scale};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 use crate::fold::{State, limits};
 
 /// Counts of disjoint cells, each with discrete Laplace noise.
@@ -172,9 +172,7 @@ impl Desk<'_> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         let grid = grid(&fold)?;
-        let sum = grid
-            .sum
-            .ok_or_else(|| DeskError::Misuse("this grid carries no sum".to_owned()))?;
+        let sum = grid.sum.ok_or_else(|| misuse("this grid carries no sum"))?;
         let limits = limits(sum, &self.bounds);
         let counts = merged(&grid, &state, groups, 0)?;
         let sums = merged(&grid, &state, groups, grid.cells)?;
@@ -231,9 +229,7 @@ fn merged(
         .zip(ranges.iter().skip(1))
         .all(|(a, b)| a.end <= b.start);
     if !ordered || ranges.iter().any(|r| r.start > r.end || r.end > grid.first) {
-        return Err(DeskError::Misuse(
-            "groups of cells must be disjoint and in order".to_owned(),
-        ));
+        return Err(misuse("groups of cells must be disjoint and in order"));
     }
     let mut out = Vec::with_capacity(ranges.len().saturating_mul(grid.inner));
     for range in ranges {

@@ -5,7 +5,7 @@ use reticent_noise::{Lattice, Scale};
 
 use super::payment::{Payment, additive};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 
 /// All counts n(item, class) of a [`Fold::Items`](crate::fold::Fold::Items) or [`Fold::Slots`](crate::fold::Fold::Slots), and the class counts n(class) if asked for.
 ///
@@ -104,7 +104,7 @@ impl Desk<'_> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         let Some(shape) = fold.items().filter(|shape| shape.most <= step.most) else {
-            return Err(DeskError::Misuse(format!(
+            return Err(misuse(format!(
                 "{}: needs a fold of at most {} items per record",
                 step.name, step.most
             )));

@@ -7,7 +7,7 @@ use reticent_noise::Natural;
 use super::payment::{additive, budget};
 use super::select::scores;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 
 /// k distinct candidates in one draw, each as far as possible no worse than the true one of its rank.
 ///
@@ -96,7 +96,7 @@ impl JointSelection {
             (Rational::from(levels) * &rate * Rational::from(3u8) / Rational::from(4u8)).ceil();
         let bits = u64::try_from(growth).unwrap_or(u64::MAX).saturating_add(64);
         if bits.saturating_mul(levels) > MOST_BITS {
-            return Err(DeskError::Misuse(format!(
+            return Err(misuse(format!(
                 "{}: a cap of {} is too far at this budget; losses beyond 100 divided by the rate {:.3} hardly occur",
                 self.name,
                 self.cap,

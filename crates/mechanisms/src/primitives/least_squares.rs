@@ -14,7 +14,7 @@ use reticent_solver::within_ball;
 use super::payment::{budget, calibrated};
 use super::second_moments::Shape;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 use crate::fold::Fold;
 use crate::numeric::certificate::value;
 use crate::numeric::exact;
@@ -119,7 +119,7 @@ impl LeastSquares {
     /// G and Λ in units of 4^−bits, or why the step cannot be bought.
     fn constants(&self, fold: &Fold) -> Result<(Rational, UBig, Shape), DeskError> {
         let shape = Shape::of(fold)?;
-        let refuse = |what: &str| Err(DeskError::Misuse(format!("{}: {what}", self.name)));
+        let refuse = |what: &str| Err(misuse(format!("{}: {what}", self.name)));
         if !matches!(fold, Fold::Moments { response, .. } if response.is_some()) {
             return refuse("least squares need a response");
         }
@@ -158,7 +158,7 @@ impl LeastSquares {
         };
         if Rational::from(law.dimension) * &law.scale > power(37) {
             let text = "epsilon or the penalty is too small for this step; ask for more";
-            return Err(DeskError::Misuse(format!("{}: {text}", self.name)));
+            return Err(misuse(format!("{}: {text}", self.name)));
         }
         Ok(law)
     }

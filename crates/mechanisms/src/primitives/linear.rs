@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use reticent_accounting::{Event, Rational, Relation};
+use reticent_accounting::{Both, Event, Rational, Relation};
 use reticent_noise::{Lattice, Scale};
 
 use super::cells::{arranged, prefix_sums};
 use super::payment::{Payment, calibrated};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId, MOST_ENTRIES};
+use crate::desk::{Desk, DeskError, FoldId, MOST_ENTRIES, misuse};
 
 /// A public order of a grid's cells: place `i` holds the row-major cell `order[i]`. `None` is the row-major order.
 pub type Order = Option<Arc<[usize]>>;
@@ -138,10 +138,6 @@ pub struct Linear {
 const MAX_WEIGHT: i64 = 1 << 40;
 /// Largest number of pieces.
 const MAX_PIECES: usize = 1 << 26;
-
-fn misuse(text: &str) -> DeskError {
-    DeskError::Misuse(text.to_owned())
-}
 
 impl Strategy {
     /// Queries on cells in row-major order.
@@ -289,9 +285,20 @@ impl Strategy {
 
 impl Linear {
     /// The price of the step.
+    #[allow(clippy::arithmetic_side_effects, reason = "rational arithmetic")]
     pub fn event(&self, context: &Context) -> Event {
         let mechanism = format!("{}: linear queries", self.name);
-        self.payment.event(mechanism, context, calibrated)
+        // weights of both signs: a replacement can move the answers by twice an addition, which costs four times its ρ
+        let twice = |rho: &Rational, context: &Context| match context.relation {
+            Relation::AddRemove => Both {
+                add_remove: Some(rho.clone()),
+                replace_one: Some(rho * Rational::from(4u8)),
+            },
+            Relation::ReplaceOne => Both::same(rho),
+        };
+        let concentrated = matches!(self.payment, Payment::Concentrated { .. });
+        let both = if concentrated { twice } else { calibrated };
+        self.payment.event(mechanism, context, both)
     }
 
     /// The noise on every row; checks the strategy.

@@ -7,7 +7,7 @@ use super::Sides;
 use super::cells::Layers;
 use super::payment::{additive, scale};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 
 /// Merges the cells of a grid's first axis from the left until each group's noisy count reaches a threshold.
 ///
@@ -87,7 +87,7 @@ impl Desk<'_> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         if fold.items().is_some() {
-            return Err(DeskError::Misuse("items cannot be merged".to_owned()));
+            return Err(misuse("items cannot be merged"));
         }
         let layers = Layers::of(&fold, &state)?;
         let law = step.lattice(self.context)?;

@@ -14,7 +14,7 @@ use reticent_noise::GammaNorm;
 
 use super::payment::calibrated;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError};
+use crate::desk::{Desk, DeskError, misuse};
 use crate::numeric::certificate::{LINEAR_BITS, Problem, value};
 use crate::numeric::rows::{Rows, WEIGHT_BITS};
 use crate::numeric::{MAX_DIMENSION, exact};
@@ -147,7 +147,7 @@ impl Objective {
 
     /// The constants of the step, or why it cannot be bought. Public inputs only: usable for prices.
     pub fn calibration(&self, context: &Context) -> Result<Calibration, DeskError> {
-        let refuse = |text: String| Err(DeskError::Misuse(format!("{}: {text}", self.name)));
+        let refuse = |text: String| Err(misuse(format!("{}: {text}", self.name)));
         let p = self.dimension();
         if p == 0 || self.covariates.len() > MAX_DIMENSION {
             return refuse(format!(

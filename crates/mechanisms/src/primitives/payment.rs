@@ -11,7 +11,7 @@ use reticent_accounting::{
 use reticent_noise::{Lattice, Scale};
 
 use crate::context::Context;
-use crate::desk::DeskError;
+use crate::desk::{DeskError, misuse};
 
 /// The noise of a scale.
 pub(super) type Law = fn(Scale) -> Lattice;
@@ -114,9 +114,7 @@ pub(super) fn budget<'a>(step: &str, paid: &'a Rational) -> Result<&'a Rational,
     if *paid > Rational::ZERO {
         return Ok(paid);
     }
-    Err(DeskError::Misuse(format!(
-        "{step}: no budget, or too little to split"
-    )))
+    Err(misuse(format!("{step}: no budget, or too little to split")))
 }
 
 /// The scale of Laplace or geometric noise for ε per unit of k records: sensitivity/(ε/k), rounded up.

@@ -5,7 +5,7 @@ use reticent_noise::{Cell, LogWeights};
 
 use super::cells::{Layers, line};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 use crate::fold::Cut;
 
 /// One quantile by the exponential mechanism over the cells of an even grid.
@@ -65,7 +65,7 @@ impl Quantile {
         if 0 < a && a < g {
             return Ok(());
         }
-        Err(DeskError::Misuse(format!(
+        Err(misuse(format!(
             "the level {a}/{g} of a quantile must lie between 0 and 1"
         )))
     }
@@ -111,9 +111,7 @@ impl Desk<'_> {
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         let Some(Cut::Atoms { cells, .. }) = line(&fold) else {
-            return Err(DeskError::Misuse(
-                "a quantile needs a grid of atoms of one axis".to_owned(),
-            ));
+            return Err(misuse("a quantile needs a grid of atoms of one axis"));
         };
         // 2·cells + 1 atoms: edge, inside, edge, inside, …, edge
         let atoms = Layers::of(&fold, &state)?;

@@ -8,7 +8,7 @@ use reticent_noise::{Lattice, Scale};
 
 use super::payment::{Payment, calibrated};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 use crate::fold::Fold;
 use crate::moments::MAX_BITS;
 use crate::numeric::{MAX_DIMENSION, exact};
@@ -181,10 +181,6 @@ impl Shape {
             Relation::ReplaceOne => one * Rational::from(2u8),
         }
     }
-}
-
-fn misuse(text: String) -> DeskError {
-    DeskError::Misuse(text)
 }
 
 impl SecondMoments {

@@ -12,7 +12,7 @@ use reticent_noise::Correlated;
 use super::payment::{Payment, calibrated};
 use super::second_moments::Shape;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 use crate::fold::Fold;
 use crate::numeric::exact;
 
@@ -109,7 +109,7 @@ impl Sketch {
             .saturating_add(columns)
             .saturating_mul(columns * columns);
         if work > MOST_WORK {
-            return Err(DeskError::Misuse(format!(
+            return Err(misuse(format!(
                 "{}: {rows} rows of {columns} columns take too long to draw; ask for fewer rows or columns",
                 self.name
             )));

@@ -7,7 +7,7 @@ use reticent_noise::Cauchy;
 
 use super::cells::Layers;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 use crate::fold::{Cut, Fold};
 
 /// Fractional bits of the exponents below.
@@ -278,7 +278,7 @@ impl Desk<'_> {
 }
 
 fn misfit() -> DeskError {
-    DeskError::Misuse("an area needs a grid of scores and a label of two levels".to_owned())
+    misuse("an area needs a grid of scores and a label of two levels")
 }
 
 #[cfg(test)]

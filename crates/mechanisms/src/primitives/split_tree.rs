@@ -9,7 +9,7 @@ use reticent_noise::{Lattice, Scale};
 use super::cells::{grid, prefix_sums};
 use super::payment::calibrated;
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 
 /// Which nodes of a public tree over a grid hold many records.
 ///
@@ -165,9 +165,8 @@ impl SplitTree {
         let e = context.per_record(&self.epsilon);
         let shape = (1..=64).contains(&self.height) && self.fanout >= 2 && self.decay >= 1;
         if e <= Rational::ZERO || !shape {
-            return Err(DeskError::Misuse(
-                "biased counts need a budget, a decay of at least 1, a fanout of at least 2 and 1 to 64 levels"
-                    .to_owned(),
+            return Err(misuse(
+                "biased counts need a budget, a decay of at least 1, a fanout of at least 2 and 1 to 64 levels",
             ));
         }
         // K(H) ≤ H, so (H + 1)/e always suffices
@@ -188,7 +187,7 @@ impl SplitTree {
         if self.suffices(&high.to_rational(), &e, context.relation) {
             Ok(Lattice::Laplace(high))
         } else {
-            Err(DeskError::Misuse("no noise scale fits".to_owned()))
+            Err(misuse("no noise scale fits"))
         }
     }
 }
@@ -202,9 +201,7 @@ impl Desk<'_> {
         let cells = grid(&fold)?.cells;
         let columns = step.columns.max(1);
         if cells.checked_rem(columns) != Some(0) {
-            return Err(DeskError::Misuse(
-                "the columns of a plane must divide its cells".to_owned(),
-            ));
+            return Err(misuse("the columns of a plane must divide its cells"));
         }
         let prefix = prefix_sums(state.0.iter().take(cells).copied());
         let count = |node: &Node| {

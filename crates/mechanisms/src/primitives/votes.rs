@@ -12,7 +12,7 @@ pub use reticent_solver::{Ask, Family, Question};
 
 use super::payment::{additive, scale};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError};
+use crate::desk::{Desk, DeskError, misuse};
 use crate::numeric::MAX_DIMENSION;
 
 /// Most groups of a vote.
@@ -124,7 +124,7 @@ impl Desk<'_> {
         self.bounds(step.outcome)?;
         self.bounds(step.covariates.end.saturating_sub(1))?;
         if step.covariates.len() > MAX_DIMENSION {
-            return Err(DeskError::Misuse(format!("{}: too many terms", step.name)));
+            return Err(misuse(format!("{}: too many terms", step.name)));
         }
         self.charge(&step.event(self.context))?;
         let held = self.hold()?;

@@ -6,7 +6,7 @@ use reticent_noise::{Cell, LogWeights};
 use super::cells::arranged;
 use super::linear::{Strategy, Weights};
 use crate::context::Context;
-use crate::desk::{Desk, DeskError, FoldId};
+use crate::desk::{Desk, DeskError, FoldId, misuse};
 
 /// One choice among counting queries, of those whose guesses are far off.
 ///
@@ -78,17 +78,15 @@ impl Desk<'_> {
         queries.sensitivity(self.context.relation)?;
         let one = guesses.len() == queries.rows.len() && !guesses.is_empty() && step.unit > 0;
         if !one || !queries.rows.iter().all(|r| counts(&r.weights)) {
-            return Err(DeskError::Misuse(
-                "a choice among queries needs counts with weight 1 and a guess for each".to_owned(),
+            return Err(misuse(
+                "a choice among queries needs counts with weight 1 and a guess for each",
             ));
         }
         self.charge(&step.event(self.context))?;
         let (fold, state) = self.state(fold)?;
         let cells = arranged(&fold, &state, queries.order.as_deref())?;
         if cells.len() != queries.cells {
-            return Err(DeskError::Misuse(
-                "the queries are for another number of cells".to_owned(),
-            ));
+            return Err(misuse("the queries are for another number of cells"));
         }
         let scores = queries.answers(&cells).into_iter().zip(guesses);
         let cells = scores

@@ -1,5 +1,6 @@
 //! Files that are renamed, removed, linked or replaced, states that were not paid for, and marks that cannot be right.
 
+use super::super::config::Input;
 use super::super::identity::Read;
 use super::*;
 
@@ -266,6 +267,88 @@ fn half_lines_are_read_again() {
         let want = if half == "11," { 2 } else { 1 };
         assert_eq!(counts(folder.path()), [1, want], "{half}");
     }
+}
+
+/// A tick that closes after half a line does not take it for the whole.
+#[test]
+fn half_lines_are_not_stored_with_a_tick() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = exact(folder.path(), |t| t);
+    let mut config = config;
+    config.ticks.end = None;
+    let data = folder.path().join("events.csv");
+    let start = "time,state\n1,a\n11,a\n25,";
+    fs::write(&data, format!("{start}a")).unwrap();
+    let ran = go(&config, &simulated()).unwrap();
+    assert_eq!(
+        (ran.bad, ran.unfinished.as_deref()),
+        (0, Some("events.csv"))
+    );
+    fs::write(&data, format!("{start}ab\n26,b\n31,a\n")).unwrap();
+    let ran = go(&config, &simulated()).unwrap();
+    assert_eq!((ran.ticks, ran.bad, ran.unfinished), (3, 1, None));
+    let counts: Vec<_> = lines(folder.path()).into_iter().map(|l| l.noisy).collect();
+    let want = [[1, 0], [1, 0], [0, 1]].map(|c| c.map(Some).to_vec());
+    assert_eq!(counts, want);
+}
+
+/// What was read from files is not sent once more by standard input: what open ticks held would count again.
+#[test]
+fn files_are_gone_on_with_as_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = marked(folder.path(), |t| t);
+    let data = folder.path().join("in");
+    put(&data, "a.csv", "1,a\n12,a\n10,tick\n");
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 1);
+    let mut other = config.clone();
+    other.source.input = Input::Standard;
+    let refused = go(&other, &simulated()).unwrap_err().to_string();
+    assert!(refused.contains("read from files"), "{refused}");
+    put(&data, "a.csv", "1,a\n12,a\n10,tick\n20,tick\n");
+    assert_eq!(go(&config, &simulated()).unwrap().ticks, 2);
+    assert_eq!(counts(folder.path()), [1, 1]);
+}
+
+/// A file behind which others were read in name order, and a link that led nowhere then, are named.
+#[test]
+fn files_that_are_passed_over_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = marked(folder.path(), |t| t);
+    let data = folder.path().join("in");
+    put(&data, "ev-9.csv", "1,a\n10,tick\n");
+    assert!(go(&config, &simulated()).unwrap().passed.is_empty());
+    put(&data, "ev-10.csv", "12,a\n20,tick\n");
+    let passed = go(&config, &simulated()).unwrap().passed;
+    assert_eq!(passed.is_empty(), cfg!(not(unix)));
+    #[cfg(unix)]
+    {
+        assert_eq!(passed, ["ev-10.csv"]);
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), data.join("ev-1.csv")).unwrap();
+        let passed = go(&config, &simulated()).unwrap().passed;
+        assert_eq!(passed, ["ev-1.csv", "ev-10.csv"]);
+    }
+}
+
+/// What is stored of a file to know it by is of the file that was read, not of another one that has its name since.
+#[cfg(unix)]
+#[test]
+fn a_file_is_known_by_itself_not_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = marked(folder.path(), |t| t);
+    let data = folder.path().join("in");
+    put(&data, "a.csv", "1,a\n5,b\n10,tick\n12,a\n");
+    let mut reader = Reader::new(
+        &config.source,
+        Place::default(),
+        Files::default(),
+        &Watch::default(),
+    );
+    assert!(matches!(reader.read(None).unwrap(), Read1::Line(..)));
+    let before = reader.tail(&reader.place());
+    std::fs::rename(data.join("a.csv"), folder.path().join("old")).unwrap();
+    put(&data, "a.csv", "2,b\n6,b\n10,tick\n12,a\n");
+    assert_eq!(reader.tail(&reader.place()), before);
+    assert!(!before.is_empty());
 }
 
 /// A file of the same name and other content, also a longer one, between runs and within one; the same content may have moved.
