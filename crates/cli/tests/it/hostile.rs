@@ -422,7 +422,7 @@ fn steps_use_the_rho_that_is_paid() {
             match epsilon {
                 None => assert!(spent.0 > rho * (1.0 - 1e-6), "{kind}{budget}: {spent:?}"),
                 Some(epsilon) => {
-                    assert!((spent.1 / epsilon - 1.0).abs() < 1e-9, "{kind}: {spent:?}")
+                    assert!((spent.1 / epsilon - 1.0).abs() < 1e-9, "{kind}: {spent:?}");
                 }
             }
         }

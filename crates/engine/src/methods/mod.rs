@@ -94,7 +94,7 @@ fn fit(
         };
         let larger = &epsilon * sqrt_lower(&(&paid / &before));
         let larger = floor_to_grid(&larger, grid_bits(&larger));
-        entry.payment.epsilon = larger.clone();
+        entry.payment.epsilon.clone_from(&larger);
         let Ok(next) = made(resolved, &entry, context, rows, models) else {
             break;
         };
