@@ -1,6 +1,6 @@
 //! `reticent stream`: events in, private counts out, tick by tick, for as long as it runs.
 //!
-//! [`config`] reads the declaration, [`source`] reads events with the place they came from, [`clock`] says what closes
+//! [`config`] reads the declaration, [`source`] reads events with the place they came from, [`line`](mod@line) says what each line is, [`clock`] says what closes
 //! ticks, [`mod@run`] closes them and pays, [`mod@statement`] says what is guaranteed, [`store`] makes each tick durable before anything of it is published, [`analysis`] turns noisy counts into
 //! estimates, windows and alarms (and does so again after a restart), [`page`] shows them live.
 #![allow(
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod config;
 mod folder;
 mod identity;
+pub mod line;
 pub mod page;
 mod pending;
 mod places;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reticent_mechanisms::stream::{Session, Tally};
 
-use super::source::Event;
+use super::line::Event;
 
 /// A tick that is not closed yet.
 pub(super) struct Pending {
