@@ -48,19 +48,24 @@ pub(crate) fn prepare(
     fit(resolved, entry, context, rows, models).map(|(prepared, _)| prepared)
 }
 
-/// The ε of a release that needs no models: the one that it is written for, or what fits its ρ.
+/// The ε that the error of a release is predicted at, if that needs no models: the one that it is written for, or what fits its ρ. Of histograms with a
+/// method of their own the noise on every cell alone is predicted, for comparison, which is at √(2ρ).
 pub(crate) fn epsilon(
     resolved: &Resolved,
     entry: &Entry,
     context: &Context,
     rows: Option<f64>,
 ) -> Rational {
+    let own = |spec: &ReleaseSpec| matches!(&spec.kind, KindSpec::Histogram(s) if s.method != histogram::Method::Identity);
+    if entry.spec.as_ref().is_some_and(own) {
+        return entry.payment.epsilon.clone();
+    }
     fit(resolved, entry, context, rows, &[])
         .map_or_else(|_| entry.payment.epsilon.clone(), |(_, epsilon)| epsilon)
 }
 
 /// Steps towards a ρ; one is enough where every cost grows with the square of ε.
-const FITS: usize = 3;
+const FITS: usize = 16;
 
 /// Where a plan gives ρ, a release gets the largest ε at which its steps cost no more: √(2ρ) is what one step may have, but k equal ones cost the k-th part of that,
 /// and choices by the exponential mechanism a quarter. Whatever is built here, the door takes no more than was paid.
@@ -88,20 +93,25 @@ fn fit(
         let cost = price.under(context.relation)?;
         (!cost.amount.is_zero()).then(|| cost.amount.clone())
     };
+    let enough = &paid - &paid / Rational::from(1u64 << 20);
+    // where the rules of a kind (bins, shares) change with ε its cost may jump over what is paid: then the place is looked for below
+    let mut too_much: Option<Rational> = None;
     for _ in 0..FITS {
-        let Some(before) = cost(&best).filter(|c| *c < paid) else {
+        let Some(before) = cost(&best).filter(|c| *c < enough) else {
             break;
         };
-        let larger = &epsilon * sqrt_lower(&(&paid / &before));
+        let larger = match &too_much {
+            None => &epsilon * sqrt_lower(&(&paid / &before)),
+            Some(high) => (&epsilon + high) / Rational::from(2u8),
+        };
         let larger = floor_to_grid(&larger, grid_bits(&larger));
         entry.payment.epsilon.clone_from(&larger);
-        let Ok(next) = made(resolved, &entry, context, rows, models) else {
-            break;
-        };
-        if !cost(&next).is_some_and(|now| before < now && now <= paid) {
-            break;
+        let next = made(resolved, &entry, context, rows, models).ok();
+        match next.and_then(|next| cost(&next).map(|now| (next, now))) {
+            Some((_, now)) if now == before && too_much.is_none() => break,
+            Some((next, now)) if now <= paid => (best, epsilon) = (next, larger),
+            _ => too_much = Some(larger),
         }
-        (best, epsilon) = (next, larger);
     }
     Ok((best, epsilon))
 }
