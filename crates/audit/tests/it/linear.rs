@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use reticent_accounting::{Size, rational_to_f64};
 use reticent_audit::neighbours::Strategy as Matrix;
 use reticent_audit::purchases::Purchase;
 use reticent_mechanisms::primitives::{Linear, Payment, Row, Strategy, Weights};
@@ -251,14 +252,37 @@ fn toeplitz(n: usize) -> Strategy {
 #[test]
 fn gaussian_strategies() {
     let rho = ratio(1, 8);
-    for strategy in [levels(8, true), haar(true), toeplitz(16), toeplitz(1)] {
+    // a weight of either sign: replacing moves twice as far as adding
+    let signed = Strategy::new(2, vec![row(&[(0..1, 1), (1..2, -1)], 1)]);
+    let strategies = [
+        levels(8, true),
+        haar(true),
+        toeplitz(16),
+        toeplitz(1),
+        signed.clone(),
+    ];
+    for strategy in strategies {
         for calibrated in RELATIONS {
             let step = Linear {
                 name: "linear".to_owned(),
                 payment: Payment::Concentrated { rho: rho.clone() },
             };
+            let context = Context {
+                relation: calibrated,
+                currency: Currency::Concentrated,
+                size: Size::Private,
+                rows_per_unit: 1,
+            };
+            let price = step.event(&context).price(Currency::Concentrated).unwrap();
+            let stated = RELATIONS.map(|r| rational_to_f64(&price.under(r).unwrap().amount));
             let matrix = audit(strategy.clone(), step, 0).strategy(calibrated);
             let spent = RELATIONS.map(|r| matrix.deviations(r).powi(2) / 2.0);
+            for (spent, stated) in spent.iter().zip(stated) {
+                assert!(*spent <= stated + 1e-8, "{spent} {stated}");
+            }
+            if strategy == signed {
+                assert!(spent[1] > stated[1] - 1e-8, "{spent:?} {stated:?}");
+            }
             match calibrated {
                 Relation::AddRemove => {
                     assert!((spent[0] - 0.125).abs() < 1e-8, "{spent:?}");

@@ -1,6 +1,6 @@
 //! Which file is which, whatever it is called: no file of events is read twice, and none that this stream writes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io::{Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -117,10 +117,10 @@ impl Files {
         }
     }
 
-    /// Whether a file of this name was begun.
-    pub(super) fn knows(&self, name: &str) -> bool {
-        let mut all = self.known.identities.values().flatten();
-        all.any(|(known, _)| known == name)
+    /// The names of files that were begun.
+    pub(super) fn names(&self) -> HashSet<&str> {
+        let all = self.known.identities.values().flatten();
+        all.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Read since this was last asked.

@@ -57,7 +57,7 @@ pub(super) enum Header {
 impl Header {
     /// After a line with something on it.
     pub(super) fn of(source: &Source, line: &str) -> Self {
-        if line.starts_with('#') {
+        if line.trim_start_matches('\u{feff}').starts_with('#') {
             return Self::Unread;
         }
         let found = split(line).and_then(|fields| columns(source, &fields));
@@ -73,7 +73,6 @@ impl Header {
 }
 
 /// Which column holds what.
-#[derive(Clone)]
 pub(super) struct Columns {
     time: usize,
     state: usize,

@@ -140,6 +140,8 @@ pub fn run(
         publisher.again(tick, body)
     })?;
     publisher.flush()?;
+    let files = Files::new(config, store.files()?);
+    Files::resume(&config.source.input, &progress)?;
     let standard = config.source.input == Input::Standard;
     let (mut from, mut clock, mut pending) = (Place::default(), i64::MIN, BTreeMap::new());
     if standard {
@@ -149,8 +151,6 @@ pub fn run(
         (from, clock) = (progress.place.clone(), progress.clock);
         pending = Pending::restore(engine.session(), store.open_ticks()?);
     }
-    let files = Files::new(config, store.files()?);
-    Files::resume(&config.source.input, &progress)?;
     let bad_lines = OpenOptions::new()
         .append(true)
         .open(&config.output.dead_letters);

@@ -148,7 +148,8 @@ impl Reader {
             // what was read is not known here
             return Vec::new();
         }
-        let before = |name: &String| *name < open.name && !self.files.knows(name);
+        let known = self.files.names();
+        let before = |name: &String| *name < open.name && !known.contains(name.as_str());
         entries(path).into_iter().filter(before).collect()
     }
 

@@ -323,11 +323,12 @@ fn growing_files_are_watched() {
 #[test]
 fn a_file_has_one_place_for_its_header() {
     let long = format!("{}time,state\n", "x".repeat(1 << 20));
-    let before: [(&[u8], bool); 7] = [
+    let before: [(&[u8], bool); 8] = [
         (b"", true),
         (b"\n", true),
         (b"# times in seconds\n\n", true),
         (b"\xef\xbb\xbf", true),
+        (b"\xef\xbb\xbf# a remark\n", true),
         (b"\xff\xfe,\n", false),
         (long.as_bytes(), false),
         (b"0,a\n", false),
